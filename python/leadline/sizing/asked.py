@@ -5,6 +5,7 @@ Values only; figures have the units of documents (MB are millions of bytes), as 
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Callable
 from typing import Annotated, Literal, Self
@@ -14,7 +15,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_valida
 from leadline.analysis.models.simple import Protection
 from leadline.errors import SpecError, UsageError
 from leadline.published.units import UNITS, parse_figure
-from leadline.written.fields import Whole, guarded, refuse
+from leadline.written.fields import Whole, guarded, parse_truth, refuse
 
 _WRITTEN = re.compile(r"\s*([0-9][0-9_,]*(?:\.[0-9]+)?)\s*([A-Za-zµ%][A-Za-zµ/]*)\s*")
 _CODED = re.compile(r"([1-9][0-9]?)\+([1-9])")
@@ -24,13 +25,21 @@ _YEARS_MAX = 20
 
 def quantity(text: object, dimension: str, example: str) -> float:
     """`60 GB/s` in the base unit of its dimension. Raises SpecError for another kind of unit, and for 0."""
-    found = _WRITTEN.fullmatch(text) if isinstance(text, str) else None
-    if found is None or found[2] not in UNITS or UNITS[found[2]][0] != dimension:
+    value = _value(text, dimension) if isinstance(text, str) else None
+    if value is None:
         raise SpecError(f"{str(text)[:60]!a} is no such figure", f"write a number and its unit: {example}")
-    value = parse_figure(found[1], found[2]).value
     if value <= 0:
         raise SpecError(f"{text!a}: nothing is asked with 0", f"leave it out, or write {example}")
     return value
+
+
+@functools.lru_cache(1024)  # a search for the number of hosts asks for the same figures thousands of times
+def _value(text: str, dimension: str) -> float | None:
+    """None for what is no number with such a unit."""
+    found = _WRITTEN.fullmatch(text)
+    if found is None or found[2] not in UNITS or UNITS[found[2]][0] != dimension:
+        return None
+    return parse_figure(found[1], found[2]).value
 
 
 def written(dimension: str, example: str) -> BeforeValidator:
@@ -74,6 +83,7 @@ def _of(lowest: float, highest: float, example: str) -> Callable[[object], float
     return guarded(check)
 
 
+Failing = Literal["device", "host", "switch"]
 Size = Annotated[str, written("B", "200 TB")]
 Flow = Annotated[str, written("B/s", "2 GB/s")]
 Span = Annotated[str, written("s", "10 min")]
@@ -194,14 +204,17 @@ class Switched(_Sized):
 
 
 class AskedSizing(_Sized):
-    """The whole part. `survives` is what may be lost while clients still get what they need."""
+    """The whole part. `hosts_lost` may be gone, and each of `may_fail` alone, while all is still carried;
+    `while_rebuilding` it is, too, while a host is made anew within `rebuild`."""
 
     capacity: Size
     growth: Annotated[float, BeforeValidator(_of(-1e-9, 10, "a share a year, such as 0.3"))] = 0.0
     years: Annotated[int, Whole(1, _YEARS_MAX)] = 1
     filled: _Share = 0.8
     hosts_lost: Annotated[int, Whole(0, 8)] = 1
+    may_fail: list[Failing] = Field(default_factory=list, max_length=3)
     rebuild: Span | None = None
+    while_rebuilding: Annotated[bool, BeforeValidator(guarded(parse_truth))] = False
     protection: list[Annotated[str, BeforeValidator(guarded(_protection))]] = Field(
         min_length=1, max_length=20
     )
@@ -214,6 +227,18 @@ class AskedSizing(_Sized):
 
     @model_validator(mode="after")
     def _agrees(self) -> Self:
+        if len(set(self.may_fail)) < len(self.may_fail):
+            raise refuse("may_fail names one of them twice", "write each once: [device, host, switch]")
+        if "switch" in self.may_fail and self.network is None:
+            raise refuse(
+                "a switch may fail, and which hosts are below one is not said",
+                "add network: {hosts_per_switch: 20, uplink: 100 Gb/s}",
+            )
+        if self.while_rebuilding and self.rebuild is None:
+            raise refuse(
+                "while_rebuilding needs a pace, and how long a rebuild may take is not said",
+                "add rebuild: 2 h, or another time",
+            )
         for text in self.protection:
             one = protection_of(text)
             spare = one.copies - 1 if one.copies is not None else one.m or 0

@@ -7,8 +7,10 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
+from leadline.sizing.degraded import DegradedDesign, required_states
 from leadline.sizing.designs import Design, PerDeviceRate, decides, device_words, lacks
 from leadline.sizing.moved import Inputs, sensitivity
+from leadline.sizing.shown import degraded_of
 
 FORMAT = "leadline.sizing/1"
 
@@ -76,9 +78,17 @@ def design_json(inputs: Inputs, one: Design) -> dict[str, Any]:
         "name": one.name,
         **values,
         "lacks": list(lacks(inputs.asked, one)),
+        "states": [_state_json(inputs, left) for left in degraded_of(inputs, one)],
         "source": host.source,
         "date": host.date,
     }
+
+
+def _state_json(inputs: Inputs, left: DegradedDesign) -> dict[str, Any]:
+    """A state with whether all has to be carried in it; `carried` is null where no rate is asked."""
+    values = {name: _finite(value) for name, value in asdict(left).items()}
+    required = left.state in required_states(inputs.asked)
+    return {**values, "required": required, "carries": left.carries}
 
 
 def _finite(value: Any) -> Any:

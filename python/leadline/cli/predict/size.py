@@ -149,7 +149,7 @@ def _write(
         read_topology(text, f"{chosen.name} in small", {}, made_here=False)
         write_file(out, text.encode(), "-o")
     if table is not None:
-        write_file(table, csv_text(front, inputs.catalogue.currency).encode(), "--csv")
+        write_file(table, csv_text(inputs, front).encode(), "--csv")
 
 
 def _show(
