@@ -124,6 +124,34 @@ class WorkFrom(_Sized):
         return str(self.study or self.trace or self.result)
 
 
+class MetadataNeed(_Sized):
+    """Operations on files and directories themselves that one client asks for in a second, by name."""
+
+    create: _Amount | None = None
+    open: _Amount | None = None
+    stat: _Amount | None = None
+    readdir: _Amount | None = None
+    rename: _Amount | None = None
+    unlink: _Amount | None = None
+    mkdir: _Amount | None = None
+    rmdir: _Amount | None = None
+
+    @model_validator(mode="after")
+    def _some(self) -> Self:
+        if not self.rates:
+            raise refuse("no operation is asked for", "write how many a second: {create: 5, stat: 40}")
+        return self
+
+    @property
+    def rates(self) -> dict[str, float]:
+        """Those that are asked for."""
+        return self.model_dump(exclude_none=True)
+
+    def scaled(self, times: float) -> Self:
+        """The same mix, so many times as often."""
+        return self.model_copy(update={name: rate * times for name, rate in self.rates.items()})
+
+
 class Population(_Sized):
     """Clients that work alike; `active` is the share of them at work, always or in each hour of a day.
 
@@ -135,6 +163,7 @@ class Population(_Sized):
     read: Flow | None = None
     write: Flow | None = None
     ingest: Size | None = None
+    metadata: MetadataNeed | None = None
     work: WorkFrom | None = None
     rate: Flow | None = None
     within: Span | None = None
@@ -154,9 +183,10 @@ class Population(_Sized):
             raise refuse("ingest and within belong together", "write both: ingest: 80 GB, within: 10 min")
         if self.ingest is not None and self.write is not None:
             raise refuse("write and ingest say the same thing twice", "keep one of them")
-        if not figures:
+        if not figures and self.metadata is None:
             raise refuse(
-                "these clients do nothing", "add read, write, ingest with within, or work: {study: FILE}"
+                "these clients do nothing",
+                "add read, write, ingest with within, work: {study: FILE}, or metadata: {stat: 40}",
             )
         return self
 
@@ -184,6 +214,11 @@ class Population(_Sized):
         if self.ingest is not None:
             return quantity(self.ingest, "B", "") / quantity(self.within, "s", "")
         return quantity(self.write, "B/s", "") if self.write else 0.0
+
+    @property
+    def operations_s(self) -> dict[str, float]:
+        """Of metadata, of one client."""
+        return {} if self.metadata is None else self.metadata.rates
 
     def at_work(self, hour: int) -> float:
         """How many of them, on average."""

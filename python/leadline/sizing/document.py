@@ -10,6 +10,7 @@ from typing import Any
 from leadline.sizing.degraded import DegradedDesign, required_states
 from leadline.sizing.designs import Design, PerDeviceRate, decides, device_words, lacks
 from leadline.sizing.moved import Inputs, sensitivity
+from leadline.sizing.ranks import PerRankRate, busiest, ranks_counted
 from leadline.sizing.shown import degraded_of
 
 FORMAT = "leadline.sizing/1"
@@ -20,6 +21,7 @@ def document(
     front: Sequence[Design],
     others: Sequence[Design],
     seen: Sequence[PerDeviceRate],
+    ranks: Sequence[PerRankRate],
     refused: Sequence[str],
 ) -> dict[str, Any]:
     """Everything that is printed; what is not known is null, and so is a headroom where no rate is asked."""
@@ -34,6 +36,11 @@ def document(
             "write_bytes_s": write,
             "hour": hour,
             "hosts_lost": inputs.asked.hosts_lost,
+        },
+        "metadata": {
+            "operations_s": busiest(inputs.asked)[0],
+            "hour": busiest(inputs.asked)[1],
+            "ranks": [asdict(one) for one in ranks_counted(inputs.asked, ranks)],
         },
         "works": [
             asdict(one) | {"at_work": inputs.asked.clients[one.population].at_work(hour)}
@@ -50,7 +57,7 @@ def document(
         ],
         "others": [design_json(inputs, one) for one in others],
         "sensitivity": [] if best is None else _moves(inputs, best),
-        "not_divided": list(refused),
+        "not_used": list(refused),
     }
 
 

@@ -167,6 +167,7 @@ def _busier(one: Population, times: float) -> Population:
     changes = {
         "read": f"{one.read_bytes_s * times:.3f} B/s" if one.read_bytes_s else None,
         "write": f"{one.write_bytes_s * times:.3f} B/s" if one.write_bytes_s else None,
+        "metadata": None if one.metadata is None else one.metadata.scaled(times),
         "ingest": None,
         "within": None,
     }

@@ -10,6 +10,7 @@ from leadline.sizing.asked import AskedSizing, protection_of
 from leadline.sizing.degraded import REBUILD, DegradedDesign, degraded, required_states, states_of
 from leadline.sizing.designs import Design, PerDeviceRate, decides, device_times, device_words, lacks
 from leadline.sizing.moved import Inputs, sensitivity
+from leadline.sizing.ranks import PerRankRate, rank_words
 from leadline.sizing.worked import shown_works
 from leadline.units import format_duration, format_number, format_rate, format_size
 
@@ -30,12 +31,14 @@ class ShownDesign:
 class ShownSizing:
     """All of it; `nearest` is there only where no design does all that is asked.
 
-    `works` say where the figures of clients are from that a file speaks for.
+    `works` say where the figures of clients are from that a file speaks for, `metadata` what is asked of
+    metadata servers and how many are enough.
     """
 
     asked: str
     answer: str
     works: tuple[str, ...]
+    metadata: tuple[str, ...]
     designs: tuple[ShownDesign, ...]
     nearest: tuple[str, ...]
     moves: tuple[str, ...]
@@ -48,16 +51,18 @@ def shown(
     others: Sequence[Design],
     seen: Sequence[PerDeviceRate],
     refused: Sequence[str],
+    ranks: Sequence[PerRankRate] = (),
 ) -> ShownSizing:
     """The designs of a file, the answer first."""
     return ShownSizing(
         _asked_words(inputs),
         _answer(inputs, front, seen),
         shown_works(inputs.asked, inputs.works),
+        tuple(rank_words(inputs.asked, ranks)),
         tuple(_shown_design(inputs, one, seen) for one in front),
         () if front else tuple(_near(inputs, one) for one in others[:_NEAREST]),
         moves(inputs),
-        tuple(f"Not divided by devices: {line}" for line in refused),
+        tuple(refused),
     )
 
 
@@ -67,7 +72,7 @@ def _asked_words(inputs: Inputs) -> str:
     held = f"{format_size(asked.bytes_in(asked.years))} in year {asked.years}"
     carried = [f"{format_rate(rate)} {verb}" for rate, verb in ((read, "read"), (write, "written")) if rate]
     busiest = f", at {hour}:00" if any(isinstance(one.active, list) for one in asked.clients.values()) else ""
-    rate = f", and at most {' and '.join(carried)}{busiest}" if carried else ", and no rate"
+    rate = f", and at most {' and '.join(carried)}{busiest}" if carried else ", and no rate of bytes"
     lost = _lost(inputs)
     return f"Asked: {held}{rate}{lost}."
 
