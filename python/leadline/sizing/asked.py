@@ -238,6 +238,18 @@ class Switched(_Sized):
         return quantity(self.uplink, "B/s", "")
 
 
+class Pool(_Sized):
+    """A pool beside the data, on devices of a class that the catalogue names; it grows as the data do."""
+
+    capacity: Size
+    device_class: Annotated[str, Field(alias="class", min_length=1, max_length=60)]
+    protection: Annotated[str, BeforeValidator(guarded(_protection))] = "3"
+
+    def bytes_in(self, growth: float, year: int) -> float:
+        """What it has to hold at the end of a year."""
+        return quantity(self.capacity, "B", "") * (1 + growth) ** year
+
+
 class AskedSizing(_Sized):
     """The whole part. `hosts_lost` may be gone, and each of `may_fail` alone, while all is still carried;
     `while_rebuilding` it is, too, while a host is made anew within `rebuild`."""
@@ -253,6 +265,7 @@ class AskedSizing(_Sized):
     protection: list[Annotated[str, BeforeValidator(guarded(_protection))]] = Field(
         min_length=1, max_length=20
     )
+    pools: dict[str, Pool] = Field(default_factory=dict, max_length=20)
     network: Switched | None = None
     clients: dict[str, Population] = Field(default_factory=dict, max_length=50)
     hosts_max: Annotated[int, Whole(1, 2000)] = 500
@@ -274,7 +287,7 @@ class AskedSizing(_Sized):
                 "while_rebuilding needs a pace, and how long a rebuild may take is not said",
                 "add rebuild: 2 h, or another time",
             )
-        for text in self.protection:
+        for text in (*self.protection, *(pool.protection for pool in self.pools.values())):
             one = protection_of(text)
             spare = one.copies - 1 if one.copies is not None else one.m or 0
             if spare < self.hosts_lost:

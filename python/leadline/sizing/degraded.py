@@ -10,7 +10,7 @@ import math
 from dataclasses import dataclass
 
 from leadline.analysis.models.simple import Protection
-from leadline.sizing.asked import AskedSizing, Population, quantity
+from leadline.sizing.asked import AskedSizing, Population, protection_of, quantity
 from leadline.sizing.hardware import HardwareHost
 from leadline.sizing.links import (
     ClientFlow,
@@ -20,6 +20,7 @@ from leadline.sizing.links import (
     switches_for,
     times_carried,
 )
+from leadline.sizing.pools import rebuilt_of_pools
 
 REBUILD = "rebuild"
 WORDS = {
@@ -104,7 +105,7 @@ def degraded(
         devices -= 1
         weight = hosts * one.bays / devices if devices else 0.0
     elif state == "switch" and asked.network is not None:
-        stopped = _switch_stops(asked.network.hosts_per_switch, protection, hosts)
+        stopped = _switch_stops(asked, protection, hosts, asked.network.hosts_per_switch)
         left -= hosts_below(asked.network.hosts_per_switch, hosts)
         devices = left * one.bays
     else:
@@ -136,11 +137,23 @@ def rebuilt_bytes(asked: AskedSizing, one: HardwareHost, protection: Protection)
     A copy is read once; a coded shard is made of k others, that are sent to where it is made.
     """
     sent = 1 if protection.copies is not None else protection.k or 1
-    return one.bytes_held * asked.filled * sent
+    return one.bytes_held * asked.filled * sent + rebuilt_of_pools(asked, one)
 
 
-def _switch_stops(per: int, protection: Protection, hosts: int) -> str:
-    """Why data are not served without one switch; "" where a rule of CRUSH by switch keeps them served."""
+def _switch_stops(asked: AskedSizing, protection: Protection, hosts: int, per: int) -> str:
+    """Why data, or a pool beside them, are not served without one switch; "" where all are."""
+    of_data = _one_stops(per, protection, hosts)
+    if of_data:
+        return of_data
+    for name, pool in asked.pools.items():
+        why = _one_stops(per, protection_of(pool.protection), hosts)
+        if why:
+            return f"pool {name}: {why}"
+    return ""
+
+
+def _one_stops(per: int, protection: Protection, hosts: int) -> str:
+    """The same of one pool; "" where a rule of CRUSH by switch keeps it served."""
     switches = switches_for(per, hosts)
     most = -(-protection.shards // switches)
     if most <= protection.shards - serves_with(protection):

@@ -16,6 +16,7 @@ from leadline.sizing.asked import AskedSizing, protection_of, quantity
 from leadline.sizing.degraded import degraded, rebuilt_bytes, required_states
 from leadline.sizing.hardware import Catalogue, HardwareHost
 from leadline.sizing.links import ClientFlow, fullest_links, seconds_to_send, times_carried
+from leadline.sizing.pools import PoolHeld, fewest_hosts, pools_held
 
 FURTHEST = 4.0  # times the devices that were measured; beyond, a figure is no figure
 
@@ -53,6 +54,7 @@ class Design:
     rack_units: float | None
     full_in_year: int | None
     not_while: tuple[str, ...] = ()
+    pools: tuple[PoolHeld, ...] = ()
 
     @property
     def name(self) -> str:
@@ -88,8 +90,24 @@ def design_of(asked: AskedSizing, catalogue: Catalogue, kind: str, text: str, ho
     price, power, units = (None if value is None else value * hosts for value in known)
     rebuild = least_rebuild_s(asked, one, protection, hosts)
     broken = tuple(_not_while(asked, one, protection, hosts))
+    pools = tuple(pools_held(asked, one, hosts))
     return Design(
-        kind, hosts, text, usable, headroom, whole, bound, rebuild, price, power, units, full, broken
+        *(
+            kind,
+            hosts,
+            text,
+            usable,
+            headroom,
+            whole,
+            bound,
+            rebuild,
+            price,
+            power,
+            units,
+            full,
+            broken,
+            pools,
+        ),
     )
 
 
@@ -105,6 +123,7 @@ def lacks(asked: AskedSizing, design: Design) -> tuple[str, ...]:
     found = []
     if design.usable_bytes < asked.bytes_in(asked.years):
         found.append("capacity")
+    found += [pool.lacks for pool in design.pools if pool.lacks]
     if design.headroom < 1:
         found.append(design.bound)
     if asked.rebuild and design.rebuild_s > quantity(asked.rebuild, "s", ""):
@@ -119,7 +138,7 @@ def lacks(asked: AskedSizing, design: Design) -> tuple[str, ...]:
 
 def decides(asked: AskedSizing, catalogue: Catalogue, one: Design) -> str:
     """What one host fewer would lack: that is what the number of hosts comes from."""
-    fewest = protection_of(one.protection).shards + asked.hosts_lost
+    fewest = fewest_hosts(asked, one.protection)
     if one.hosts <= fewest:
         return f"the hosts that {one.protection} needs with {asked.hosts_lost} lost"
     return lacks(asked, design_of(asked, catalogue, one.kind, one.protection, one.hosts - 1))[0]
@@ -134,12 +153,14 @@ def every_design(asked: AskedSizing, catalogue: Catalogue) -> tuple[Design, ...]
 
 def _least(asked: AskedSizing, catalogue: Catalogue, kind: str, text: str) -> Design:
     """The fewest hosts that hold and carry it; where none do, as many as are allowed."""
-    first = protection_of(text).shards + asked.hosts_lost
+    first = fewest_hosts(asked, text)
     grows = {"capacity", "rebuild"}
     for hosts in range(first, max(first, asked.hosts_max) + 1):
         found = design_of(asked, catalogue, kind, text, hosts)
         missing = lacks(asked, found)
-        if not any(name in grows or name.startswith(("links", "data", "rebuild")) for name in missing):
+        if not any(
+            name in grows or name.startswith(("links", "data", "rebuild", "pool ")) for name in missing
+        ):
             return found
     return found
 

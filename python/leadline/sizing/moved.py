@@ -73,7 +73,7 @@ def sensitivity(inputs: Inputs) -> tuple[Moved, ...]:
     for name, scaled in _SCALED.items():
         if name == "uplink" and inputs.asked.network is None:
             continue
-        if name == "clients" and not inputs.asked.clients:
+        if name in ("clients", "pools") and not getattr(inputs.asked, name):
             continue
         # A share above 1 is none: there the answer stays as it is.
         ways = (scaled(inputs, 1 + way * STEP) for way in (-1, 1))
@@ -84,7 +84,7 @@ def sensitivity(inputs: Inputs) -> tuple[Moved, ...]:
 def changed(inputs: Inputs, text: str) -> Inputs:
     """The inputs with `link=2x`, `link=100 Gb/s`, `fill=0.7` or `hosts=40`. Raises UsageError."""
     name, equals, value = (part.strip() for part in text.partition("="))
-    if not equals or name not in (*_SCALED, "hosts") or name in ("growth", "device"):
+    if not equals or name not in (*_SCALED, "hosts") or name in ("growth", "device", "pools"):
         raise UsageError(
             f"--what-if {text[:60]!a} is no input with its value", f"inputs are {_INPUTS}: link=2x"
         )
@@ -159,6 +159,14 @@ def _fill(inputs: Inputs, times: float) -> Inputs | None:
     return _asked(inputs, filled=filled) if filled <= 1 + 1e-9 else None
 
 
+def _pools(inputs: Inputs, times: float) -> Inputs:
+    pools = {
+        name: pool.model_copy(update={"capacity": _bytes(pool.bytes_in(0, 0) * times)})
+        for name, pool in inputs.asked.pools.items()
+    }
+    return _asked(inputs, pools=pools)
+
+
 def _clients(inputs: Inputs, times: float) -> Inputs:
     return _asked(inputs, clients={name: _busier(one, times) for name, one in inputs.asked.clients.items()})
 
@@ -214,5 +222,6 @@ _SCALED: Mapping[str, Callable[[Inputs, float], Inputs | None]] = {
     "clients": _clients,
     "device": _device,
     "link": _link,
+    "pools": _pools,
     "uplink": _uplink,
 }

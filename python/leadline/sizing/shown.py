@@ -10,6 +10,7 @@ from leadline.sizing.asked import AskedSizing, protection_of
 from leadline.sizing.degraded import REBUILD, DegradedDesign, degraded, required_states, states_of
 from leadline.sizing.designs import Design, PerDeviceRate, decides, device_times, device_words, lacks
 from leadline.sizing.moved import Inputs, sensitivity
+from leadline.sizing.pools import PoolHeld
 from leadline.sizing.ranks import PerRankRate, rank_words
 from leadline.sizing.worked import shown_works
 from leadline.units import format_duration, format_number, format_rate, format_size
@@ -115,6 +116,7 @@ def _lines(inputs: Inputs, one: Design, seen: Sequence[PerDeviceRate]) -> list[s
     host, lost = catalogue.hosts[one.kind], _lost(inputs)
     year = f"; full in year {one.full_in_year}" if one.full_in_year else ""
     lines = [f"holds {format_size(one.usable_bytes)}, filled to {asked.filled:.0%}{lost}{year}"]
+    lines += [_pool_line(pool) for pool in one.pools]
     if any(asked.peak()[:2]):
         lines.append(
             f"links: at most {_times(one.headroom)} what is asked{lost}"
@@ -126,6 +128,14 @@ def _lines(inputs: Inputs, one: Design, seen: Sequence[PerDeviceRate]) -> list[s
         f"rebuild of a host: at least {format_duration(one.rebuild_s)} (by model: links only, no other load)",
         f"{cost_words(one, catalogue.currency)} ({host.source}, {host.date})",
     ]
+
+
+def _pool_line(pool: PoolHeld) -> str:
+    held = "nothing" if pool.usable_bytes is None else format_size(pool.usable_bytes)
+    return (
+        f"pool {pool.name} on its {pool.device_class} devices, protection {pool.protection}: holds {held}"
+        f" of {format_size(pool.asked_bytes)} asked"
+    )
 
 
 def state_lines(inputs: Inputs, one: Design, seen: Sequence[PerDeviceRate]) -> list[str]:

@@ -23,6 +23,8 @@ def topology_text(inputs: Inputs, one: Design) -> str:
         f"all links divided by {divided:g}",
         "devices are this machine's",
     ]
+    if asked.pools:
+        scaled.append(f"no devices of other classes: pools {', '.join(asked.pools)} are where the data are")
     link = _rate(link_bit_s / divided)
     switches, place = "  core: {}\n", "core"
     if asked.network is not None:

@@ -16,7 +16,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationEr
 
 from leadline.errors import ResultError, SpecError
 from leadline.published.units import UNITS, parse_figure
-from leadline.sizing.asked import AskedSizing, MetadataNeed, Population, Switched, WorkFrom
+from leadline.sizing.asked import AskedSizing, MetadataNeed, Pool, Population, Switched, WorkFrom
 from leadline.units import NS_PER_S
 from leadline.workloads.judged import known_metrics, metric_kind
 from leadline.written.fields import Whole, guarded, refuse
@@ -279,6 +279,8 @@ def _known(path: Path) -> tuple[str, ...]:
     if path[0] == "sizing" and len(path) > 1:
         if "network" in path[:-1]:
             return tuple(Switched.model_fields)
+        if "pools" in path[1:-1]:
+            return tuple(field.alias or name for name, field in Pool.model_fields.items())
         if "metadata" in path[3:-1]:
             return tuple(MetadataNeed.model_fields)
         if "work" in path[3:-1]:
