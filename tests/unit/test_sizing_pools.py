@@ -157,3 +157,9 @@ def test_pools_are_said_and_stored(tmp_path: Path) -> None:
     assert json.loads(found.output)["designs"][0]["pools"][0]["asked_bytes"] == 4e12
     whole = read_requirements(asked.read_text(), "asked.yaml", {})
     assert Requirements.from_json(whole.as_json()) == whole
+
+
+def test_a_pool_of_more_shards_needs_as_many_hosts() -> None:
+    """Eleven shards, and one host to be lost, where the data need seven hosts."""
+    asked = _asked("  pools: {cold: {capacity: 1 GB, class: nvme, protection: '8+3'}}\n")
+    assert designs(asked, _catalogue())[0][0].hosts == 12
