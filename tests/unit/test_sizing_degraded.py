@@ -241,3 +241,12 @@ def test_uplinks_bound_the_least_time_of_a_rebuild() -> None:
     """80 TB onto seven hosts, four below one switch: 4/7 of what is sent, half of which leaves it."""
     found = design_of(_asked(_NETWORK.replace("10 Gb/s", "1 Gb/s")), _catalogue(), "small", "3", 8)
     assert found.rebuild_s == pytest.approx(80e12 * 4 / 7 * 3 / 6 / (LINK / 10))
+
+
+def test_a_host_without_a_price_is_no_design_for_limited_money() -> None:
+    """Those with a price are sized, and of the other it is said what is missing."""
+    more = "  large: {source: own, date: '2026-11-01', bays: 20, device: 10 TB, link: 10 Gb/s}\n"
+    asked = _asked("  money: 100000\n")
+    front, others = designs(asked, _catalogue(_HARDWARE + more))
+    assert {one.kind for one in front} == {"small"}
+    assert {lacks(asked, one) for one in others} == {("price (the catalogue has none)",)}

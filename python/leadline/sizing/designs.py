@@ -131,7 +131,9 @@ def lacks(asked: AskedSizing, design: Design) -> tuple[str, ...]:
     found += design.not_while
     for name, most in (("price", asked.money), ("power_w", asked.power_w), ("rack_units", asked.rack_units)):
         value = getattr(design, name)
-        if most is not None and value is not None and value > most:
+        if most is not None and value is None:
+            found.append(f"{name} (the catalogue has none)")
+        elif most is not None and value > most:
             found.append(name)
     return tuple(found)
 
@@ -182,11 +184,11 @@ def _dominated(one: Design, others: Sequence[Design]) -> bool:
 
 
 def require_catalogue(asked: AskedSizing, catalogue: Catalogue) -> None:
-    """Raises UsageError where a limit is asked of which the catalogue has no figure."""
+    """Raises UsageError where a limit is asked of which the catalogue has no figure of any host."""
     limits = (("money", asked.money, "price"), ("power_w", asked.power_w, "power_w"))
     for name, most, figure in (*limits, ("rack_units", asked.rack_units, "rack_units")):
         without = [kind for kind, one in catalogue.hosts.items() if getattr(one, figure) is None]
-        if most is not None and without:
+        if most is not None and len(without) == len(catalogue.hosts):
             raise UsageError(
                 f"{name} is limited, but the catalogue has no {figure} of {', '.join(without)}",
                 "give --hardware with yours, with source and date",
