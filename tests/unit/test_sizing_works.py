@@ -6,10 +6,11 @@ import json
 import random
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 from click.testing import CliRunner
 from made_studies import random_pipeline, store
-from trace_tables import SECOND, process, tables
+from trace_tables import SECOND, file_row, files_table, process, tables
 
 from leadline.cli.main import leadline
 from leadline.cli.predict.populations import with_works
@@ -112,7 +113,23 @@ def test_a_job_file_of_fio_is_read_as_run_reads_it(tmp_path: Path) -> None:
     assert "job.fio" in work.source
 
 
-def _trace(place: Path, **changes: object) -> None:
+def test_only_the_files_on_the_storage_may_count(tmp_path: Path) -> None:
+    """Of 300 MB that each of two copies read 200 were of its data: of libraries nobody asks the storage."""
+    files = [
+        file_row(0, path="/data/in", BYTES_READ=200_000_000),
+        file_row(1, path="/data/out", BYTES_WRITTEN=100_000_000),
+        file_row(2, path="/usr/lib/libc.so", BYTES_READ=100_000_000),
+    ]
+    rows = [row | {"copy": copy, "process": copy} for copy in (0, 1) for row in files]
+    _trace(tmp_path / "t", files_table(rows))
+    read, write, work = _one(tmp_path, "work: {trace: t, only: '/data/*'}")
+    assert (read, write) == pytest.approx((10e6, 5e6))
+    assert any("of files like /data/* only" in doubt for doubt in work.doubts)
+    with pytest.raises(SpecError, match="nothing in files like /nix"):
+        _one(tmp_path, "work: {trace: t, only: /nix}")
+
+
+def _trace(place: Path, files: pa.Table | None = None, **changes: object) -> None:
     copies = [{"copy": 0, "wall_s": 10.0}, {"copy": 1, "wall_s": 30.0}]
     rows = tuple(
         process(
@@ -126,7 +143,8 @@ def _trace(place: Path, **changes: object) -> None:
         )
         for number, copy in enumerate(copies)
     )
-    content = tables(processes=rows, extra={"wall_s": 30.0, "copies": copies})
+    extra = {"wall_s": 30.0, "copies": copies}
+    content = tables(processes=rows, extra=extra, **({} if files is None else {"files": files}))
     create_trace_result(place, {"t0001": content}, title="prog", details={}, now_ns=lambda: SECOND)
 
 
@@ -230,6 +248,7 @@ def test_a_file_that_says_nothing_is_refused_at_the_line_that_names_it(
         ('work: {study: "a\\0b"}', "no path"),
         ("work: {study: 5}", "no path"),
         ("work: {fio: a}", "did you mean study"),
+        ("work: {study: a, only: b}", "of a trace"),
     ],
 )
 def test_what_contradicts_itself_is_refused_before_a_file_is_touched(

@@ -97,12 +97,16 @@ class _Sized(BaseModel):
 
 
 class WorkFrom(_Sized):
-    """The file that says what one client does, and which work, trial or cell of it."""
+    """The file that says what one client does, and which work, trial or cell of it.
+
+    `only` is a pattern of paths, of a trace: the bytes of other files do not count.
+    """
 
     study: _File | None = None
     trace: _File | None = None
     result: _File | None = None
     name: Annotated[str, Field(min_length=1, max_length=200)] | None = None
+    only: Annotated[str, Field(min_length=1, max_length=4000)] | None = None
 
     @model_validator(mode="after")
     def _one(self) -> Self:
@@ -111,6 +115,12 @@ class WorkFrom(_Sized):
                 "one file says what these clients do",
                 "write one of study: (a study, or a job file of fio), trace: or result: (of a pipeline)",
             )
+        return self
+
+    @model_validator(mode="after")
+    def _files(self) -> Self:
+        if self.only is not None and self.trace is None:
+            raise refuse("only is for the files of a trace", "leave it out, or give trace:")
         return self
 
     @property

@@ -5,6 +5,7 @@ Every problem is said at the line of the requirement that named the file, with t
 
 from __future__ import annotations
 
+import fnmatch
 import os
 from collections.abc import Sequence
 from pathlib import Path
@@ -15,6 +16,7 @@ from leadline.errors import SpecError, UsageError
 if TYPE_CHECKING:
     from leadline.sizing.asked import AskedSizing, WorkFrom
     from leadline.sizing.worked import ReadWork, WorkedOut
+    from leadline.store.reader import Result
     from leadline.study.kind.moved import WorkBytes
     from leadline.study.study import Work
     from leadline.tracing.model import TraceView
@@ -61,8 +63,9 @@ def _read(work: WorkFrom, beside: Path) -> ReadWork:
         return _of_study(work.file, work.name)
     path = str(beside / work.file)
     check_answers([path])
-    readers = {"study": _of_study, "trace": _of_trace, "result": _of_result}
-    return readers[work.kind](path, work.name)
+    if work.kind == "trace":
+        return _of_trace(path, work.name, work.only)
+    return (_of_study if work.kind == "study" else _of_result)(path, work.name)
 
 
 def _of_study(path: str, name: str | None) -> ReadWork:
@@ -125,13 +128,14 @@ def _listed(names: Sequence[str]) -> str:
     return ", ".join(names[:12]) + more
 
 
-def _of_trace(path: str, name: str | None) -> ReadWork:
+def _of_trace(path: str, name: str | None, only: str | None) -> ReadWork:
     """A trial that `leadline trace` stored: each copy is one client."""
     from leadline.sizing.worked import ReadWork
     from leadline.store.reader import open_result
     from leadline.tracing.findings import trace_cells
 
-    views, cells = trace_cells(open_result(Path(path)), with_charts=False)
+    result = open_result(Path(path))
+    views, cells = trace_cells(result, with_charts=False)
     by_name = {one.trial: (one, cell) for one, cell in zip(views, cells, strict=True)}
     if not by_name:
         raise SpecError("it has no trace", "trace the program: leadline trace -o DIR -- COMMAND")
@@ -139,23 +143,38 @@ def _of_trace(path: str, name: str | None) -> ReadWork:
     doubts = _doubts(cell.validity)
     copies = max(1, len(view.copies))
     runs = [one.run_s for one in view.copies if one.run_s]
-    moved = view.speeds.bytes_read + view.speeds.bytes_written
+    read, written = view.speeds.bytes_read, view.speeds.bytes_written
+    if only is not None:
+        read, written = _of_files(result, view.trial, only)
+    moved = read + written
     if not moved:
-        raise SpecError("the program read and wrote nothing", "leave these clients out")
+        where = "" if only is None else f" in files like {only}"
+        raise SpecError(f"the program read and wrote nothing{where}", "leave these clients out")
+    files = "whatever files they were of" if only is None else f"of files like {only} only"
     known = len(runs) == copies and not view.whole.slowed
     io_s = [view.whole.seconds.get(kind) for kind in ("read", "write")]
     busy = None if None in io_s or not known else sum(one or 0.0 for one in io_s) / sum(runs)
     return ReadWork(
         source=f"the trace {Path(path).name}, trial {view.trial}",
-        read_share=view.speeds.bytes_read / moved,
+        read_share=read / moved,
         moved_bytes=moved / copies,
         pace_bytes_s=None,
         seconds=sum(runs) / copies if known else None,
         without_pace="the tracer slowed it" if view.whole.slowed else "how long it ran is not known",
-        requests=_traced_requests(view),
-        at_once=busy,
-        doubts=(*doubts, "Its calls are counted whatever files they were of, and whoever answered them"),
+        requests=_traced_requests(view) + ("" if only is None else ", of all files"),
+        at_once=busy if only is None else None,
+        doubts=(*doubts, f"Its calls are counted {files}, and whoever answered them"),
     )
+
+
+def _of_files(result: Result, trial: str, only: str) -> tuple[int, int]:
+    """Bytes read and written of files whose path matches, of all copies."""
+    from leadline.tracing.store import read_files
+
+    columns = read_files(result, trial).select(["path", "BYTES_READ", "BYTES_WRITTEN"]).to_pydict()
+    rows = zip(*columns.values(), strict=True)
+    found = [(read, written) for path, read, written in rows if fnmatch.fnmatchcase(path, only)]
+    return sum(read or 0 for read, _ in found), sum(written or 0 for _, written in found)
 
 
 def _traced_requests(view: TraceView) -> str:
