@@ -250,3 +250,15 @@ def test_a_host_without_a_price_is_no_design_for_limited_money() -> None:
     front, others = designs(asked, _catalogue(_HARDWARE + more))
     assert {one.kind for one in front} == {"small"}
     assert {lacks(asked, one) for one in others} == {("price (the catalogue has none)",)}
+
+
+def test_the_answer_says_that_measured_devices_do_not_carry_it() -> None:
+    """Of seven hosts 60 devices without one, of 90 MB/s at most: 5.4 of 6 GB/s. 69 without a device: 6.2."""
+    asked = _asked("  may_fail: [device]\n  clients: {reads: {clients: 10, read: 600 MB/s}}\n")
+    inputs = Inputs(asked.model_copy(update={"protection": ["3"], "capacity": "130 TB"}), _catalogue())
+    front, others = designs(inputs.asked, inputs.catalogue)
+    assert [one.hosts for one in front] == [7]
+    slow, fast = (PerDeviceRate("cell", 0.5 * high, high, 30, True) for high in (0.9e8, 1.1e8))
+    said = shown(inputs, front, others, [slow], ()).answer
+    assert "at most 0.90 times with 1 host lost." in said
+    assert "devices do not carry" not in shown(inputs, front, others, [fast], ()).answer

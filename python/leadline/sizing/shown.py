@@ -97,8 +97,27 @@ def _answer(inputs: Inputs, front: Sequence[Design], seen: Sequence[PerDeviceRat
     open_words = "" if seen else " What devices give is not known, so measure before you buy."
     return (
         f"Answer: {one.hosts} hosts {one.kind} with protection {one.protection}{price}, {among}."
-        f" Their number comes from: {decided}.{open_words}"
+        f" Their number comes from: {decided}.{_devices_fail(inputs, one, seen)}{open_words}"
     )
+
+
+def _devices_fail(inputs: Inputs, one: Design, seen: Sequence[PerDeviceRate]) -> str:
+    """That measured devices do not carry what links do, where all has to be carried."""
+    asked, bays = inputs.asked, inputs.catalogue.hosts[one.kind].bays
+    places = {
+        _lost(inputs).removeprefix(", also ") or "with all hosts": (one.hosts - asked.hosts_lost) * bays
+    }
+    required = required_states(asked)
+    places |= {
+        f"with {left.words}": left.devices
+        for left in degraded_of(inputs, one)
+        if left.state in required and left.state != REBUILD
+    }
+    found = {place: device_times(asked, devices, seen) for place, devices in places.items()}
+    short = [f"{times[1]:.2f} times {place}" for place, times in found.items() if times and times[1] < 1]
+    if not short:
+        return ""
+    return f" But by measured cells its devices do not carry what is asked: at most {', '.join(short)}."
 
 
 def _shown_design(inputs: Inputs, one: Design, seen: Sequence[PerDeviceRate]) -> ShownDesign:
