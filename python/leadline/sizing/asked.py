@@ -15,6 +15,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_valida
 from leadline.analysis.models.simple import Protection
 from leadline.errors import SpecError, UsageError
 from leadline.published.units import UNITS, parse_figure
+from leadline.study import schemes
 from leadline.written.fields import Whole, guarded, parse_truth, refuse
 
 _WRITTEN = re.compile(r"\s*([0-9][0-9_,]*(?:\.[0-9]+)?)\s*([A-Za-zµ%][A-Za-zµ/]*)\s*")
@@ -56,6 +57,27 @@ def _file(value: object) -> str:
     if not isinstance(value, str) or not value or "\0" in value:
         raise SpecError(f"{str(value)[:60]!a} is no path", "write the path of a file, seen from this one")
     return value
+
+
+def protocols() -> tuple[str, ...]:
+    """Those by which clients reach a cluster through gateways, by the names of schemes and mounts."""
+    servers = (one for one in schemes.accesses() if one.storage == "server")
+    return tuple(sorted({protocol_of(one.name) for one in servers}))
+
+
+def protocol_of(access: str) -> str:
+    """Of a way to a target: a library is of its scheme, a mount has its own name."""
+    scheme = schemes.access(access).scheme
+    return access if scheme is None else scheme.name
+
+
+def _protocol(value: object) -> str:
+    known = protocols()
+    if value not in known:
+        raise SpecError(
+            f"{str(value)[:60]!a} is no protocol of a gateway", f"write one of {', '.join(known)}"
+        )
+    return str(value)
 
 
 def protection_of(text: str) -> Protection:
@@ -174,6 +196,7 @@ class Population(_Sized):
     write: Flow | None = None
     ingest: Size | None = None
     metadata: MetadataNeed | None = None
+    through: Annotated[str, BeforeValidator(guarded(_protocol))] | None = None
     work: WorkFrom | None = None
     rate: Flow | None = None
     within: Span | None = None

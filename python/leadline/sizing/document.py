@@ -9,6 +9,7 @@ from typing import Any
 
 from leadline.sizing.degraded import DegradedDesign, required_states
 from leadline.sizing.designs import Design, PerDeviceRate, decides, device_words, lacks
+from leadline.sizing.gateways import PerGatewayRate, gateways_counted
 from leadline.sizing.moved import Inputs, sensitivity
 from leadline.sizing.ranks import PerRankRate, busiest, ranks_counted
 from leadline.sizing.shown import degraded_of
@@ -22,6 +23,7 @@ def document(
     others: Sequence[Design],
     seen: Sequence[PerDeviceRate],
     ranks: Sequence[PerRankRate],
+    gateways: Sequence[PerGatewayRate],
     refused: Sequence[str],
 ) -> dict[str, Any]:
     """Everything that is printed; what is not known is null, and so is a headroom where no rate is asked."""
@@ -42,6 +44,7 @@ def document(
             "hour": busiest(inputs.asked)[1],
             "ranks": [asdict(one) for one in ranks_counted(inputs.asked, ranks)],
         },
+        "gateways": [asdict(one) for one in gateways_counted(inputs.asked, gateways)],
         "works": [
             asdict(one) | {"at_work": inputs.asked.clients[one.population].at_work(hour)}
             for one in inputs.works

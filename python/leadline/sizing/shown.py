@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from leadline.sizing.asked import AskedSizing, protection_of
 from leadline.sizing.degraded import REBUILD, DegradedDesign, degraded, required_states, states_of
 from leadline.sizing.designs import Design, PerDeviceRate, decides, device_times, device_words, lacks
+from leadline.sizing.gateways import PerGatewayRate, gateway_words
 from leadline.sizing.moved import Inputs, sensitivity
 from leadline.sizing.pools import PoolHeld
 from leadline.sizing.ranks import PerRankRate, rank_words
@@ -32,14 +33,14 @@ class ShownDesign:
 class ShownSizing:
     """All of it; `nearest` is there only where no design does all that is asked.
 
-    `works` say where the figures of clients are from that a file speaks for, `metadata` what is asked of
-    metadata servers and how many are enough.
+    `works` say where the figures of clients are from that a file speaks for, `servers` what is asked of
+    metadata servers and gateways, and how many are enough.
     """
 
     asked: str
     answer: str
     works: tuple[str, ...]
-    metadata: tuple[str, ...]
+    servers: tuple[str, ...]
     designs: tuple[ShownDesign, ...]
     nearest: tuple[str, ...]
     moves: tuple[str, ...]
@@ -53,13 +54,14 @@ def shown(
     seen: Sequence[PerDeviceRate],
     refused: Sequence[str],
     ranks: Sequence[PerRankRate] = (),
+    gateways: Sequence[PerGatewayRate] = (),
 ) -> ShownSizing:
     """The designs of a file, the answer first."""
     return ShownSizing(
         _asked_words(inputs),
         _answer(inputs, front, seen),
         shown_works(inputs.asked, inputs.works),
-        tuple(rank_words(inputs.asked, ranks)),
+        (*rank_words(inputs.asked, ranks), *gateway_words(inputs.asked, gateways)),
         tuple(_shown_design(inputs, one, seen) for one in front),
         () if front else tuple(_near(inputs, one) for one in others[:_NEAREST]),
         moves(inputs),

@@ -1,4 +1,4 @@
-"""What results say of one device and one metadata server, for sizing; of cells that say nothing, why."""
+"""What results say of one device, metadata server or gateway, for sizing; of cells that say nothing, why."""
 
 from __future__ import annotations
 
@@ -9,9 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from leadline.sizing.designs import PerDeviceRate
+    from leadline.sizing.gateways import PerGatewayRate
     from leadline.sizing.ranks import PerRankRate
+    from leadline.store.tables import TrialRow
     from leadline.verdict.diagnosed.of_result import CellDiagnosed
-    from leadline.verdict.model import Cell
+    from leadline.verdict.model import Cell, TargetView
     from leadline.verdict.protected.per_device import PerDevice
 
 _SUFFIX = "_iops"
@@ -19,10 +21,11 @@ _SUFFIX = "_iops"
 
 @dataclass
 class MeasuredRates:
-    """Rates of one device from cells that devices bounded, of one rank, and why others have none."""
+    """Rates of one device from cells that devices bounded, of one rank or gateway, or why none."""
 
     devices: list[PerDeviceRate] = field(default_factory=list)
     ranks: list[PerRankRate] = field(default_factory=list)
+    gateways: list[PerGatewayRate] = field(default_factory=list)
     refused: list[str] = field(default_factory=list)
 
 
@@ -49,6 +52,9 @@ def measured_in(results: Sequence[Path]) -> MeasuredRates:
         for one in diagnosed:
             _add_devices(found, one.cell, judged)
             add_ranks(found, one, clusters)
+        views = {view.name: view for view in targets}
+        for one in diagnosed:
+            add_gateways(found, one.cell, views[one.cell.target], result.trials())
     return found
 
 
@@ -100,3 +106,27 @@ def add_ranks(found: MeasuredRates, one: CellDiagnosed, clusters: Mapping[str, M
         return
     each = {name: (low / ranks, high / ranks) for name, (low, high) in rates.items() if low and high}
     found.ranks.append(PerRankRate(one.cell.id, int(ranks), each))
+
+
+def add_gateways(found: MeasuredRates, cell: Cell, target: TargetView, trials: Sequence[TrialRow]) -> None:
+    """Of a target that a gateway answers: cells that only read, or only write."""
+    from leadline.sizing.asked import protocol_of, protocols
+    from leadline.sizing.gateways import PerGatewayRate
+    from leadline.verdict.model import UNUSABLE
+
+    protocol, rate = protocol_of(target.access), cell.metrics.get("bandwidth")
+    own = [row for row in trials if row.cell == cell.id and row.state == "complete"]
+    ways = {(bool(row.read_bytes), bool(row.write_bytes)) for row in own}
+    if protocol not in protocols() or rate is None or len(ways) != 1 or (True, True) in ways:
+        return
+    why = None
+    if (target.facts.get("ceph") or {}).get("lab"):
+        why = "a lab's gateways share one machine with all else"
+    elif cell.validity.state in UNUSABLE:
+        why = "INVALID or not run"
+    elif not rate.low:
+        why = "one block, and so no interval"
+    if why is not None or not rate.low:
+        found.refused.append(f"No rate of a gateway: {cell.id}: {why}")
+        return
+    found.gateways.append(PerGatewayRate(cell.id, protocol, (True, False) in ways, rate.low))

@@ -111,7 +111,10 @@ def command(
     _write(inputs, front, _chosen(inputs, front, design) if out else None, out, table)
     if as_json:
         echo_text(
-            json.dumps(document(inputs, front, others, seen.devices, seen.ranks, seen.refused), indent=1)
+            json.dumps(
+                document(inputs, front, others, seen.devices, seen.ranks, seen.gateways, seen.refused),
+                indent=1,
+            )
         )
     _show(inputs, front, others, seen, page, quiet=as_json)
     return 0 if front else _EXIT_NONE
@@ -167,7 +170,7 @@ def _show(
 ) -> None:
     from leadline.sizing.shown import shown
 
-    view = shown(inputs, front, others, seen.devices, seen.refused, seen.ranks)
+    view = shown(inputs, front, others, seen.devices, seen.refused, seen.ranks, seen.gateways)
     if page is not None:
         from leadline.cli.files import write_file
         from leadline.report.renderers.sizing import sizing_html

@@ -20,7 +20,7 @@ def print_sizing(view: ShownSizing) -> None:
     """The answer first, then each design, then what moves it."""
     say(view.asked)
     say(view.answer)
-    for line in view.metadata:
+    for line in view.servers:
         say(line)
     for line in view.nearest:
         say(f"  {line}")
