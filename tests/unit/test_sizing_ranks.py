@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import json
+import random
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from click.testing import CliRunner
+from made_studies import random_io, store
 
 from leadline.cli.main import leadline
-from leadline.cli.predict.measured import MeasuredRates, add_ranks
+from leadline.cli.predict.measured import MeasuredRates, add_ranks, measured_in
 from leadline.errors import SpecError
 from leadline.sizing.asked import AskedSizing, MetadataNeed
 from leadline.sizing.hardware import built_in
@@ -115,6 +117,14 @@ def test_of_other_cells_it_is_said_why_they_give_none(
     (said,) = found.refused
     assert words in said
     assert "t.tree" in said
+
+
+@pytest.mark.parametrize(("body", "said"), [(_JOBS, 1), ("    a: {clients: 1, read: 1 MB/s}\n", 0)])
+def test_a_stored_result_says_of_metadata_what_is_asked(tmp_path: Path, body: str, said: int) -> None:
+    """This one has a tree of files on a lab."""
+    store(random_io(random.Random(1)), tmp_path / "r")  # noqa: S311
+    found = measured_in([tmp_path / "r"], _asked(body))
+    assert len([line for line in found.refused if "metadata server" in line]) == said
 
 
 def test_a_cell_without_metadata_says_nothing_of_it() -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from leadline.sizing.asked import AskedSizing
     from leadline.sizing.designs import PerDeviceRate
     from leadline.sizing.gateways import PerGatewayRate
     from leadline.sizing.ranks import PerRankRate
@@ -29,8 +30,8 @@ class MeasuredRates:
     refused: list[str] = field(default_factory=list)
 
 
-def measured_in(results: Sequence[Path]) -> MeasuredRates:
-    """Of all results. Raises ResultError for what is none."""
+def measured_in(results: Sequence[Path], asked: AskedSizing) -> MeasuredRates:
+    """Of all results, what is asked for. Raises ResultError for what is no result."""
     from leadline.store.reader import open_result
     from leadline.verdict.diagnosed.of_result import diagnose_result
     from leadline.verdict.findings import build_findings
@@ -51,9 +52,10 @@ def measured_in(results: Sequence[Path]) -> MeasuredRates:
         clusters = {view.name: view.facts["ceph"] for view in targets if view.facts.get("ceph")}
         for one in diagnosed:
             _add_devices(found, one.cell, judged)
-            add_ranks(found, one, clusters)
+            if any(clients.metadata for clients in asked.clients.values()):
+                add_ranks(found, one, clusters)
         views = {view.name: view for view in targets}
-        for one in diagnosed:
+        for one in diagnosed if any(clients.through for clients in asked.clients.values()) else ():
             add_gateways(found, one.cell, views[one.cell.target], result.trials())
     return found
 

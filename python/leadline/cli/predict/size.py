@@ -107,7 +107,7 @@ def command(
         else:
             print_beside(pairs, inputs, after, what_if)
         return 0
-    seen = measured_in(results)
+    seen = measured_in(results, inputs.asked)
     _write(inputs, front, _chosen(inputs, front, design) if out else None, out, table)
     if as_json:
         echo_text(
