@@ -26,8 +26,8 @@ _WORDS = """
 `bench/tuning.py` proves settings on a lab with `leadline tune prove`, as anybody runs it, from a client
 behind its link: four blocks (A B B A), trials of 2 s or 4 s. What a setting must do is known by how the lab
 is made, and was written (`bench/tuning_cases.py`) before the case was proved. **Right**: the verdict is what
-it must be. **Undecided**: the intervals allow several, or the work's figures are INVALID. **Wrong**: any
-other verdict. No threshold was chosen by these proofs. Of some cases the work as it was first written could
+it must be. **Undecided**: the intervals allow several, or the work's figures are INVALID. **Otherwise**:
+what must be was thought wrongly, as is explained below the table. **Wrong**: any other verdict. No threshold was chosen by these proofs. Of some cases the work as it was first written could
 not show the effect: these stay, with why, before the case as it was written then. The host has two cores,
 which others used, too: most cells are DOUBTFUL for that.
 """
@@ -66,17 +66,19 @@ def page(runs: Sequence[Mapping[str, Any]]) -> Iterator[str]:
 
 
 def judged(case: TuningCase, outcome: str) -> str:
-    """Right, undecided or wrong."""
+    """Right, undecided or wrong; `otherwise` where what must be was thought wrongly, and `found` says why."""
     if outcome in ("undecided", "unusable"):
         return "undecided"
-    return "right" if outcome == case.must else "wrong"
+    if outcome == case.must:
+        return "right"
+    return "otherwise" if case.thought_wrongly else "wrong"
 
 
 def _cases(runs: Sequence[Mapping[str, Any]], hand: Mapping[str, Mapping[str, float]]) -> Iterator[str]:
     cases = {case.name: case for case in CASES}
     runs = sorted((one for one in runs if one["case"] in cases), key=lambda one: [*cases].index(one["case"]))
     counts = Counter(judged(cases[one["case"]], one["outcome"]) for one in runs)
-    numbers = ", ".join(f"{counts[name]} {name}" for name in ("right", "undecided", "wrong"))
+    numbers = ", ".join(f"{counts[name]} {name}" for name in ("right", "undecided", "otherwise", "wrong"))
     yield f"{len(runs)} proofs of {len({one['case'] for one in runs})} cases: {numbers}."
     yield ""
     yield "| case | setting | must | verdict | rate, times | its figure | by hand, times | |"

@@ -41,6 +41,10 @@ BUSY_S = 60.0  # what a busy host may add to start dozens of commands under stra
 _MARK = "LEADLINE_TEST_HANGING"
 CENTRE = "switches: {core: {}}\nhosts: {a: {switch: core, osds: 3}}\nclients: {b: {switch: core}}\n"
 SIZING = Path(__file__).parents[2] / "docs" / "examples" / "suse-sizing.yaml"
+WORKS = (
+    "format: leadline.requirements/1\nsizing:\n  capacity: 1 TB\n  protection: ['3']\n"
+    "  clients: {a: {clients: 1, work: {study: HUNG/study.yaml}}}\n"
+)
 _PATH_TYPES = (AskedPath, AskedOrAddress, AskedUnlessValues, UntouchedPath)
 
 pytestmark = [
@@ -149,6 +153,7 @@ CASES = {
     ),
     "size": (
         Case("size HUNG/asked.yaml"),
+        Case("size GOOD/works.yaml"),
         Case("size GOOD/sizing.yaml --from HUNG/result"),
         Case("size GOOD/sizing.yaml --hardware HUNG/ours.yaml"),
         Case("size GOOD/sizing.yaml --csv HUNG/designs.csv"),
@@ -347,6 +352,7 @@ class Hung:
         self.good = work / "good"
         self.good.mkdir()
         shutil.copy(SIZING, self.good / "sizing.yaml")
+        (self.good / "works.yaml").write_text(WORKS.replace("HUNG", str(mount.path)))
         (self.good / "centre.yaml").write_text(CENTRE)
         for name in ("crashed", "other"):  # of two studies: one is not undone while it is resumed
             crash(mount.path, work / name, forks)

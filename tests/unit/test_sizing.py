@@ -11,7 +11,6 @@ from leadline.cli.requiring import read_required, required_of
 from leadline.errors import SpecError, UsageError
 from leadline.sizing.asked import AskedSizing
 from leadline.sizing.designs import (
-    GOODPUT,
     PerDeviceRate,
     designs,
     device_words,
@@ -19,6 +18,7 @@ from leadline.sizing.designs import (
     link_headroom,
 )
 from leadline.sizing.hardware import Catalogue, built_in, read_catalogue
+from leadline.sizing.links import GOODPUT
 from leadline.verdict.bounded.requirements import Requirements, read_requirements
 
 _EXAMPLES = Path(__file__).parents[2] / "docs" / "examples"

@@ -15,8 +15,9 @@ from leadline.cli.main import leadline
 from leadline.errors import SpecError, UsageError
 from leadline.lab.network.topology_file import read_topology
 from leadline.report.renderers.sizing import sizing_html
-from leadline.sizing.designs import GOODPUT, designs, link_headroom
+from leadline.sizing.designs import designs, link_headroom
 from leadline.sizing.hardware import Catalogue, read_catalogue
+from leadline.sizing.links import GOODPUT
 from leadline.sizing.moved import Inputs, changed, sensitivity
 from leadline.sizing.shown import shown
 from leadline.sizing.small import topology_text

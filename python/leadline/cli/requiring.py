@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from leadline.plan.model import Plan
     from leadline.verdict.bounded.requirements import Requirements
     from leadline.verdict.model import JudgedRequirement
+    from leadline.written.yaml_source import Document
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
@@ -51,7 +52,12 @@ def required_of(path: Path | None) -> Requirements | None:
 
 def read_required(path: Path) -> Requirements:
     """The file itself, which may have no more than what is to be bought."""
-    from leadline.verdict.bounded.requirements import read_requirements
+    return read_required_with_places(path)[0]
+
+
+def read_required_with_places(path: Path) -> tuple[Requirements, Document]:
+    """The same with its lines."""
+    from leadline.verdict.bounded.requirements import read_with_places
     from leadline.written.yaml_source import SOURCE_MAX_BYTES
 
     try:
@@ -65,7 +71,7 @@ def read_required(path: Path) -> Requirements:
         raise SpecError(
             "it is not UTF-8 text", "give a YAML file of requirements", source=str(path)
         ) from None
-    return read_requirements(text, str(path), os.environ)
+    return read_with_places(text, str(path), os.environ)
 
 
 def check_required(asked: Requirements | None, plan: Plan, say: Callable[[str], None]) -> None:

@@ -10,12 +10,14 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from leadline.analysis.models.simple import Protection, network_bytes
+from leadline.analysis.models.simple import Protection
 from leadline.errors import UsageError
 from leadline.sizing.asked import AskedSizing, protection_of, quantity
+from leadline.sizing.degraded import degraded, rebuilt_bytes, required_states
 from leadline.sizing.hardware import Catalogue, HardwareHost
+from leadline.sizing.links import ClientFlow, fullest_links, seconds_to_send, times_carried
+from leadline.sizing.pools import PoolHeld, fewest_hosts, pools_held
 
-GOODPUT = 0.949  # of a link with frames of 1500 bytes: 1448 of 1526 bytes on the wire are data
 FURTHEST = 4.0  # times the devices that were measured; beyond, a figure is no figure
 
 
@@ -36,6 +38,7 @@ class Design:
 
     `headroom` is what links carry over what is asked, with `hosts_lost` hosts gone: 1 is just enough, and
     infinity where no rate is asked. `rebuild_s` is the least that links allow, for one host's data.
+    `not_while` are the states in which all has to be carried and is not, each with what is in the way.
     """
 
     kind: str
@@ -50,6 +53,8 @@ class Design:
     power_w: float | None
     rack_units: float | None
     full_in_year: int | None
+    not_while: tuple[str, ...] = ()
+    pools: tuple[PoolHeld, ...] = ()
 
     @property
     def name(self) -> str:
@@ -60,38 +65,16 @@ class Design:
 def link_headroom(
     asked: AskedSizing, one: HardwareHost, protection: Protection, hosts: int
 ) -> tuple[float, str]:
-    """How many times the peak the links of so many hosts carry, and the link that is full first.
-
-    Evenly over all hosts: clients' bytes, and what OSDs send each other. Uplinks count where `network` has
-    them, that of the switch with most hosts.
-    """
+    """How many times the peak the links of so many hosts carry, and the link that is full first."""
     read, write, _ = asked.peak()
-    _, between = network_bytes(write, protection)
-    if protection.k is not None:
-        between += read * (protection.k - 1) / protection.k
-    down, up = write + between, read + between
-    if not max(down, up):
-        return math.inf, "nothing: no rate is asked"
-    most = hosts * one.link_bytes_s * GOODPUT
-    found = [(most / max(down, up), f"links of the hosts, {'in' if down >= up else 'out'}")]
-    if asked.network is not None:
-        below = min(asked.network.hosts_per_switch, hosts)
-        # Of what a host sends to others, so much leaves its switch.
-        crossing = between * (hosts - below) / max(1, hosts - 1)
-        into, out = ((load + crossing) * below / hosts for load in (write, read))
-        carried = asked.network.uplink_bytes_s * GOODPUT / max(into, out, 1e-9)
-        found.append((carried, f"links of the switches, uplinks, {'in' if into >= out else 'out'}"))
-    return min(found)
+    links = fullest_links(one, protection, hosts, asked.network)
+    return times_carried(links, ClientFlow(read, write), ClientFlow(0.0, 0.0))
 
 
 def least_rebuild_s(asked: AskedSizing, one: HardwareHost, protection: Protection, hosts: int) -> float:
-    """One host's data onto the others, nothing else going on: no less than the links take.
-
-    A copy is read once; a coded shard is made of k others, that are sent to where it is made.
-    """
-    sent = 1 if protection.copies is not None else protection.k or 1
-    stored = one.bytes_held * asked.filled
-    return stored * sent / ((hosts - 1) * one.link_bytes_s * GOODPUT) if hosts > 1 else math.inf
+    """One host's data onto the others, nothing else going on: no less than links take."""
+    links = fullest_links(one, protection, hosts - 1, asked.network)
+    return seconds_to_send(links, ClientFlow(0.0, 0.0), rebuilt_bytes(asked, one, protection))
 
 
 def design_of(asked: AskedSizing, catalogue: Catalogue, kind: str, text: str, hosts: int) -> Design:
@@ -106,7 +89,33 @@ def design_of(asked: AskedSizing, catalogue: Catalogue, kind: str, text: str, ho
     known = (one.price, one.power_w, one.rack_units)
     price, power, units = (None if value is None else value * hosts for value in known)
     rebuild = least_rebuild_s(asked, one, protection, hosts)
-    return Design(kind, hosts, text, usable, headroom, whole, bound, rebuild, price, power, units, full)
+    broken = tuple(_not_while(asked, one, protection, hosts))
+    pools = tuple(pools_held(asked, one, hosts))
+    return Design(
+        *(
+            kind,
+            hosts,
+            text,
+            usable,
+            headroom,
+            whole,
+            bound,
+            rebuild,
+            price,
+            power,
+            units,
+            full,
+            broken,
+            pools,
+        ),
+    )
+
+
+def _not_while(asked: AskedSizing, one: HardwareHost, protection: Protection, hosts: int) -> Iterator[str]:
+    for state in required_states(asked):
+        found = degraded(asked, one, protection, hosts, state)
+        if not found.carries:
+            yield found.lacks
 
 
 def lacks(asked: AskedSizing, design: Design) -> tuple[str, ...]:
@@ -114,20 +123,24 @@ def lacks(asked: AskedSizing, design: Design) -> tuple[str, ...]:
     found = []
     if design.usable_bytes < asked.bytes_in(asked.years):
         found.append("capacity")
+    found += [pool.lacks for pool in design.pools if pool.lacks]
     if design.headroom < 1:
         found.append(design.bound)
     if asked.rebuild and design.rebuild_s > quantity(asked.rebuild, "s", ""):
         found.append("rebuild")
+    found += design.not_while
     for name, most in (("price", asked.money), ("power_w", asked.power_w), ("rack_units", asked.rack_units)):
         value = getattr(design, name)
-        if most is not None and value is not None and value > most:
+        if most is not None and value is None:
+            found.append(f"{name} (the catalogue has none)")
+        elif most is not None and value > most:
             found.append(name)
     return tuple(found)
 
 
 def decides(asked: AskedSizing, catalogue: Catalogue, one: Design) -> str:
     """What one host fewer would lack: that is what the number of hosts comes from."""
-    fewest = protection_of(one.protection).shards + asked.hosts_lost
+    fewest = fewest_hosts(asked, one.protection)
     if one.hosts <= fewest:
         return f"the hosts that {one.protection} needs with {asked.hosts_lost} lost"
     return lacks(asked, design_of(asked, catalogue, one.kind, one.protection, one.hosts - 1))[0]
@@ -142,12 +155,14 @@ def every_design(asked: AskedSizing, catalogue: Catalogue) -> tuple[Design, ...]
 
 def _least(asked: AskedSizing, catalogue: Catalogue, kind: str, text: str) -> Design:
     """The fewest hosts that hold and carry it; where none do, as many as are allowed."""
-    first = protection_of(text).shards + asked.hosts_lost
+    first = fewest_hosts(asked, text)
     grows = {"capacity", "rebuild"}
     for hosts in range(first, max(first, asked.hosts_max) + 1):
         found = design_of(asked, catalogue, kind, text, hosts)
         missing = lacks(asked, found)
-        if not any(name in grows or name.startswith("links") for name in missing):
+        if not any(
+            name in grows or name.startswith(("links", "data", "rebuild", "pool ")) for name in missing
+        ):
             return found
     return found
 
@@ -169,11 +184,11 @@ def _dominated(one: Design, others: Sequence[Design]) -> bool:
 
 
 def require_catalogue(asked: AskedSizing, catalogue: Catalogue) -> None:
-    """Raises UsageError where a limit is asked of which the catalogue has no figure."""
+    """Raises UsageError where a limit is asked of which the catalogue has no figure of any host."""
     limits = (("money", asked.money, "price"), ("power_w", asked.power_w, "power_w"))
     for name, most, figure in (*limits, ("rack_units", asked.rack_units, "rack_units")):
         without = [kind for kind, one in catalogue.hosts.items() if getattr(one, figure) is None]
-        if most is not None and without:
+        if most is not None and len(without) == len(catalogue.hosts):
             raise UsageError(
                 f"{name} is limited, but the catalogue has no {figure} of {', '.join(without)}",
                 "give --hardware with yours, with source and date",
@@ -186,10 +201,29 @@ def designs(asked: AskedSizing, catalogue: Catalogue) -> tuple[tuple[Design, ...
     every = every_design(asked, catalogue)
     good = [one for one in every if one.hosts <= asked.hosts_max and not lacks(asked, one)]
     front = sorted(
-        (one for one in good if not _dominated(one, good)), key=lambda one: (one.price or 0, one.hosts)
+        (one for one in good if not _dominated(one, good)),
+        key=lambda one: (one.price is None, one.price or 0, one.hosts),
     )
     bad = [one for one in every if one not in good]
     return tuple(front), tuple(sorted(bad, key=lambda one: len(lacks(asked, one))))
+
+
+def device_times(
+    asked: AskedSizing, devices: int, seen: Sequence[PerDeviceRate]
+) -> tuple[float, float] | None:
+    """How many times the peak so many devices give by the cells that bear it, reads and writes; the least.
+
+    None where nothing is asked of them, or no cell bears it for each direction that is asked.
+    """
+    read, write, _ = asked.peak()
+    found = []
+    for wanted, reads in ((read, True), (write, False)):
+        near = [one for one in seen if one.reads == reads and devices / one.devices <= FURTHEST]
+        if wanted and not near:
+            return None
+        if wanted:
+            found += [(one.low * devices / wanted, one.high * devices / wanted) for one in near]
+    return (min(low for low, _ in found), min(high for _, high in found)) if found else None
 
 
 def device_words(asked: AskedSizing, one: Design, bays: int, seen: Sequence[PerDeviceRate]) -> Iterator[str]:

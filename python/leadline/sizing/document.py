@@ -7,8 +7,12 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
+from leadline.sizing.degraded import DegradedDesign, required_states
 from leadline.sizing.designs import Design, PerDeviceRate, decides, device_words, lacks
+from leadline.sizing.gateways import PerGatewayRate, gateways_counted
 from leadline.sizing.moved import Inputs, sensitivity
+from leadline.sizing.ranks import PerRankRate, busiest, ranks_counted
+from leadline.sizing.shown import degraded_of
 
 FORMAT = "leadline.sizing/1"
 
@@ -18,6 +22,8 @@ def document(
     front: Sequence[Design],
     others: Sequence[Design],
     seen: Sequence[PerDeviceRate],
+    ranks: Sequence[PerRankRate],
+    gateways: Sequence[PerGatewayRate],
     refused: Sequence[str],
 ) -> dict[str, Any]:
     """Everything that is printed; what is not known is null, and so is a headroom where no rate is asked."""
@@ -33,6 +39,16 @@ def document(
             "hour": hour,
             "hosts_lost": inputs.asked.hosts_lost,
         },
+        "metadata": {
+            "operations_s": busiest(inputs.asked)[0],
+            "hour": busiest(inputs.asked)[1],
+            "ranks": [asdict(one) for one in ranks_counted(inputs.asked, ranks)],
+        },
+        "gateways": [asdict(one) for one in gateways_counted(inputs.asked, gateways)],
+        "works": [
+            asdict(one) | {"at_work": inputs.asked.clients[one.population].at_work(hour)}
+            for one in inputs.works
+        ],
         "currency": inputs.catalogue.currency,
         "designs": [
             design_json(inputs, one)
@@ -44,7 +60,7 @@ def document(
         ],
         "others": [design_json(inputs, one) for one in others],
         "sensitivity": [] if best is None else _moves(inputs, best),
-        "not_divided": list(refused),
+        "not_used": list(refused),
     }
 
 
@@ -72,9 +88,17 @@ def design_json(inputs: Inputs, one: Design) -> dict[str, Any]:
         "name": one.name,
         **values,
         "lacks": list(lacks(inputs.asked, one)),
+        "states": [_state_json(inputs, left) for left in degraded_of(inputs, one)],
         "source": host.source,
         "date": host.date,
     }
+
+
+def _state_json(inputs: Inputs, left: DegradedDesign) -> dict[str, Any]:
+    """A state with whether all has to be carried in it; `carried` is null where no rate is asked."""
+    values = {name: _finite(value) for name, value in asdict(left).items()}
+    required = left.state in required_states(inputs.asked)
+    return {**values, "required": required, "carries": left.carries}
 
 
 def _finite(value: Any) -> Any:

@@ -17,8 +17,24 @@ MANUAL = "see docs/sizing.md"
 BUILT_IN = "the built-in example"
 
 
+class ClassDevices(BaseModel):
+    """Devices of another class in the same host: bays of their own, all filled."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+    bays: Annotated[int, Whole(1, 200)]
+    device: Size
+
+    @property
+    def bytes_held(self) -> float:
+        """Of all of them, raw."""
+        return self.bays * quantity(self.device, "B", "")
+
+
 class HardwareHost(BaseModel):
-    """A kind of host with all of its bays filled. What is None is not known, and is never taken as 0."""
+    """A kind of host with all of its bays filled. What is None is not known, and is never taken as 0.
+
+    `classes` are devices beside those of `bays`, by the names that pools ask for.
+    """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
     source: str = Field(min_length=1, max_length=400)
@@ -26,6 +42,7 @@ class HardwareHost(BaseModel):
     bays: Annotated[int, Whole(1, 200)]
     device: Size
     link: Flow
+    classes: dict[str, ClassDevices] = Field(default_factory=dict, max_length=10)
     price: Annotated[float, Field(gt=0)] | None = None
     power_w: Annotated[float, Field(gt=0)] | None = None
     rack_units: Annotated[float, Field(gt=0)] | None = None
@@ -69,4 +86,6 @@ def built_in() -> Catalogue:
 
 
 def _known(path: Path) -> tuple[str, ...]:
+    if "classes" in path[2:-1]:
+        return tuple(ClassDevices.model_fields)
     return tuple((HardwareHost if len(path) > 2 else Catalogue).model_fields)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from leadline.errors import UsageError
 from leadline.sizing.asked import AskedSizing, Population, quantity
 from leadline.sizing.designs import Design, design_of, designs, every_design
 from leadline.sizing.hardware import Catalogue
+from leadline.sizing.worked import WorkedOut
 
 STEP = 0.1
 _TIMES_MOST = 1000.0
@@ -17,11 +18,15 @@ _INPUTS = "capacity, clients, fill, hosts, link, uplink"
 
 @dataclass(frozen=True)
 class Inputs:
-    """Everything that designs come from; `hosts` is a number of them that is given, and not looked for."""
+    """Everything that designs come from; `hosts` is a number of them that is given, and not looked for.
+
+    `works` are those of clients whose need comes from a file.
+    """
 
     asked: AskedSizing
     catalogue: Catalogue
     hosts: int | None = None
+    works: tuple[WorkedOut, ...] = ()
 
     def every(self) -> dict[str, Design]:
         """All designs by name."""
@@ -68,7 +73,7 @@ def sensitivity(inputs: Inputs) -> tuple[Moved, ...]:
     for name, scaled in _SCALED.items():
         if name == "uplink" and inputs.asked.network is None:
             continue
-        if name == "clients" and not inputs.asked.clients:
+        if name in ("clients", "pools") and not getattr(inputs.asked, name):
             continue
         # A share above 1 is none: there the answer stays as it is.
         ways = (scaled(inputs, 1 + way * STEP) for way in (-1, 1))
@@ -79,7 +84,7 @@ def sensitivity(inputs: Inputs) -> tuple[Moved, ...]:
 def changed(inputs: Inputs, text: str) -> Inputs:
     """The inputs with `link=2x`, `link=100 Gb/s`, `fill=0.7` or `hosts=40`. Raises UsageError."""
     name, equals, value = (part.strip() for part in text.partition("="))
-    if not equals or name not in (*_SCALED, "hosts") or name in ("growth", "device"):
+    if not equals or name not in (*_SCALED, "hosts") or name in ("growth", "device", "pools"):
         raise UsageError(
             f"--what-if {text[:60]!a} is no input with its value", f"inputs are {_INPUTS}: link=2x"
         )
@@ -90,7 +95,7 @@ def changed(inputs: Inputs, text: str) -> Inputs:
         fewest = inputs.asked.hosts_lost + 1
         if number != int(number) or not fewest <= number <= 10_000:
             raise UsageError(f"--what-if {text[:60]!a} is no number of hosts", f"write {fewest} or more")
-        return Inputs(inputs.asked, inputs.catalogue, int(number))
+        return replace(inputs, hosts=int(number))
     if name == "fill":
         return _scaled_by(inputs, name, _number(value, text) / inputs.asked.filled)
     if name == "clients":
@@ -138,7 +143,7 @@ def _scaled_by(inputs: Inputs, name: str, times: float) -> Inputs:
 
 
 def _asked(inputs: Inputs, **changes: object) -> Inputs:
-    return Inputs(inputs.asked.model_copy(update=changes), inputs.catalogue, inputs.hosts)
+    return replace(inputs, asked=inputs.asked.model_copy(update=changes))
 
 
 def _capacity(inputs: Inputs, times: float) -> Inputs:
@@ -154,6 +159,14 @@ def _fill(inputs: Inputs, times: float) -> Inputs | None:
     return _asked(inputs, filled=filled) if filled <= 1 + 1e-9 else None
 
 
+def _pools(inputs: Inputs, times: float) -> Inputs:
+    pools = {
+        name: pool.model_copy(update={"capacity": _bytes(pool.bytes_in(0, 0) * times)})
+        for name, pool in inputs.asked.pools.items()
+    }
+    return _asked(inputs, pools=pools)
+
+
 def _clients(inputs: Inputs, times: float) -> Inputs:
     return _asked(inputs, clients={name: _busier(one, times) for name, one in inputs.asked.clients.items()})
 
@@ -162,6 +175,7 @@ def _busier(one: Population, times: float) -> Population:
     changes = {
         "read": f"{one.read_bytes_s * times:.3f} B/s" if one.read_bytes_s else None,
         "write": f"{one.write_bytes_s * times:.3f} B/s" if one.write_bytes_s else None,
+        "metadata": None if one.metadata is None else one.metadata.scaled(times),
         "ingest": None,
         "within": None,
     }
@@ -180,7 +194,7 @@ def _hardware(inputs: Inputs, field: str, texts: Mapping[str, str]) -> Inputs:
     hosts = {
         kind: one.model_copy(update={field: texts[kind]}) for kind, one in inputs.catalogue.hosts.items()
     }
-    return Inputs(inputs.asked, inputs.catalogue.model_copy(update={"hosts": hosts}), inputs.hosts)
+    return replace(inputs, catalogue=inputs.catalogue.model_copy(update={"hosts": hosts}))
 
 
 def _link(inputs: Inputs, times: float) -> Inputs:
@@ -208,5 +222,6 @@ _SCALED: Mapping[str, Callable[[Inputs, float], Inputs | None]] = {
     "clients": _clients,
     "device": _device,
     "link": _link,
+    "pools": _pools,
     "uplink": _uplink,
 }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from leadline.sizing.asked import protection_of
 from leadline.sizing.designs import Design
+from leadline.sizing.links import hosts_below, switches_for
 from leadline.sizing.moved import Inputs
 
 LINK_BIT_S = 1e9  # what a core of a small machine still moves
@@ -22,13 +23,17 @@ def topology_text(inputs: Inputs, one: Design) -> str:
         f"all links divided by {divided:g}",
         "devices are this machine's",
     ]
+    if asked.pools:
+        scaled.append(f"no devices of other classes: pools {', '.join(asked.pools)} are where the data are")
     link = _rate(link_bit_s / divided)
     switches, place = "  core: {}\n", "core"
     if asked.network is not None:
         per = asked.network.hosts_per_switch
-        racks = min(hosts, -(-one.hosts // per))
+        racks = min(hosts, switches_for(per, one.hosts))
         # An uplink keeps its share of the links below it.
-        uplink = asked.network.uplink_bytes_s * 8 / divided * (-(-hosts // racks)) / min(per, one.hosts)
+        uplink = (
+            asked.network.uplink_bytes_s * 8 / divided * (-(-hosts // racks)) / hosts_below(per, one.hosts)
+        )
         scaled.append(f"{racks} switches; an uplink carries as much for each host below it as in the design")
         place = f"rack[1-{racks}]"
         switches += f'  "{place}": {{uplink: core, rate: {_rate(uplink)}}}\n'

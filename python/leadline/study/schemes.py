@@ -244,6 +244,11 @@ def _caches_of(scheme: Scheme) -> tuple[str, ...]:
     return (CLIENT_CACHE,) if own else ()
 
 
+def accesses() -> tuple[Access, ...]:
+    """Every way to a target's files."""
+    return tuple(_accesses().values())
+
+
 def access(name: str) -> Access:
     """What is known of a way to a target; one that only another version knows leads to some server."""
     return _accesses().get(name) or Access(name, "server")

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, get_args
 from leadline.errors import SpecError
 from leadline.study.kind.face import Planned, Resolved, Surroundings
 from leadline.study.kind.job import AnyJob
+from leadline.study.kind.moved import WorkBytes
 from leadline.study.kind.options import Options
 from leadline.study.kind.rule import Problem
 from leadline.study.target import Target, TargetFacts
@@ -86,6 +87,15 @@ def problem_of(options: JobOptions) -> Problem | None:
     if face is None:
         return _nothing_asked()
     return next(face.problems(options, _foreign(face, options)), None)
+
+
+def work_bytes(options: JobOptions) -> WorkBytes:
+    """What one client of a work moves, by its study. Raises SpecError where that does not say it."""
+    face = asked_kind(options)
+    if face is None:
+        problem = _nothing_asked()
+        raise SpecError(problem.message, problem.remedy)
+    return face.work_bytes(options)
 
 
 def resolve(

@@ -18,7 +18,8 @@ from leadline.errors import UsageError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from leadline.sizing.designs import Design, PerDeviceRate
+    from leadline.cli.predict.measured import MeasuredRates
+    from leadline.sizing.designs import Design
     from leadline.sizing.hardware import Catalogue
     from leadline.sizing.moved import Inputs
 
@@ -80,7 +81,9 @@ def command(
     leadline size docs/examples/suse-sizing.yaml --what-if link=2x
     leadline size docs/examples/suse-sizing.yaml --compare suse_2019/3 suse_2019/6+3
     """
-    from leadline.cli.requiring import read_required
+    from leadline.cli.predict.measured import measured_in
+    from leadline.cli.predict.populations import with_works
+    from leadline.cli.requiring import read_required_with_places
     from leadline.sizing.designs import designs
     from leadline.sizing.document import design_json, document
     from leadline.sizing.moved import Inputs, changed
@@ -89,10 +92,11 @@ def command(
         raise UsageError("--compare and --what-if write no file", "leave -o, --design, --csv and --page out")
     if compare and what_if:
         raise UsageError("--compare and --what-if are two questions", "ask one of them")
-    required = read_required(requirements)
+    required, lines = read_required_with_places(requirements)
     if required.sizing is None:
         raise UsageError(f"{requirements} has no part `sizing`", "add it: docs/sizing.md")
-    inputs = Inputs(required.sizing, _catalogue(hardware))
+    asked, works = with_works(required.sizing, lines, requirements.parent)
+    inputs = Inputs(asked, _catalogue(hardware), works=works)
     front, others = designs(inputs.asked, inputs.catalogue)
     if compare or what_if:
         after = changed(inputs, what_if) if what_if else inputs
@@ -103,11 +107,16 @@ def command(
         else:
             print_beside(pairs, inputs, after, what_if)
         return 0
-    seen, refused = _measured(results)
+    seen = measured_in(results, inputs.asked)
     _write(inputs, front, _chosen(inputs, front, design) if out else None, out, table)
     if as_json:
-        echo_text(json.dumps(document(inputs, front, others, seen, refused), indent=1))
-    _show(inputs, front, others, seen, refused, page, quiet=as_json)
+        echo_text(
+            json.dumps(
+                document(inputs, front, others, seen.devices, seen.ranks, seen.gateways, seen.refused),
+                indent=1,
+            )
+        )
+    _show(inputs, front, others, seen, page, quiet=as_json)
     return 0 if front else _EXIT_NONE
 
 
@@ -147,22 +156,21 @@ def _write(
         read_topology(text, f"{chosen.name} in small", {}, made_here=False)
         write_file(out, text.encode(), "-o")
     if table is not None:
-        write_file(table, csv_text(front, inputs.catalogue.currency).encode(), "--csv")
+        write_file(table, csv_text(inputs, front).encode(), "--csv")
 
 
 def _show(
     inputs: Inputs,
     front: Sequence[Design],
     others: Sequence[Design],
-    seen: Sequence[PerDeviceRate],
-    refused: Sequence[str],
+    seen: MeasuredRates,
     page: Path | None,
     *,
     quiet: bool,
 ) -> None:
     from leadline.sizing.shown import shown
 
-    view = shown(inputs, front, others, seen, refused)
+    view = shown(inputs, front, others, seen.devices, seen.refused, seen.ranks, seen.gateways)
     if page is not None:
         from leadline.cli.files import write_file
         from leadline.report.renderers.sizing import sizing_html
@@ -185,38 +193,3 @@ def _catalogue(file: Path | None) -> Catalogue:
     except (OSError, ValueError):
         raise SpecError("cannot be read", "give a YAML file in UTF-8", source=str(file)) from None
     return read_catalogue(text, str(file), os.environ)
-
-
-def _measured(results: Sequence[Path]) -> tuple[list[PerDeviceRate], list[str]]:
-    """Rates of one device from cells that devices bounded; of all others why not."""
-    from leadline.sizing.designs import PerDeviceRate
-    from leadline.store.reader import open_result
-    from leadline.verdict.diagnosed.of_result import diagnose_result
-    from leadline.verdict.findings import build_findings
-    from leadline.verdict.protected.per_device import per_device_of
-
-    found: list[PerDeviceRate] = []
-    refused: list[str] = []
-    for path in results:
-        result = open_result(path)
-        if result.published:
-            refused.append(f"{path}: figures of a document, which no counter explains")
-            continue
-        targets = build_findings(result, with_charts=False, explained=False).targets
-        diagnosed = diagnose_result(result)
-        cells = [one.cell for one in diagnosed]
-        judged = per_device_of(cells, targets, diagnosed, result.trials())
-        refused += [f"{path}: {one.text}" for one in judged.statements]
-        for cell in cells:
-            count = judged.devices(cell)
-            for name in ("read_bandwidth", "write_bandwidth", "bandwidth"):
-                rate = cell.metrics.get(name)
-                if count is None or rate is None or rate.value is None:
-                    continue
-                if rate.low is None or rate.high is None:
-                    refused.append(f"{cell.id}: one block, and so no interval")
-                    break
-                reads = "write" not in str(cell.job.get("rw"))
-                found.append(PerDeviceRate(cell.id, rate.low / count, rate.high / count, count, reads))
-                break
-    return found, refused

@@ -20,8 +20,15 @@ def print_sizing(view: ShownSizing) -> None:
     """The answer first, then each design, then what moves it."""
     say(view.asked)
     say(view.answer)
+    for line in view.servers:
+        say(line)
     for line in view.nearest:
         say(f"  {line}")
+    if view.works:
+        echo()
+        say("Clients whose work a file says:")
+        for line in view.works:
+            say(f"  {line}")
     for one in view.designs:
         echo()
         say(one.title)
@@ -52,16 +59,23 @@ def print_beside(
             echo(f"{row[0]:<{widths[0]}}  {row[1]:<{widths[1]}}  {row[2]}".rstrip())
 
 
-def csv_text(front: Sequence[Design], currency: str) -> str:
+def csv_text(inputs: Inputs, front: Sequence[Design]) -> str:
     """A row a design, in base units; what is not known is empty."""
+    from leadline.sizing.degraded import WORDS
+    from leadline.sizing.shown import degraded_of
+
     text = io.StringIO()
     rows = csv.writer(text, lineterminator="\n")
     names = ("kind", "hosts", "protection", "usable_bytes", "link_headroom", "rebuild_s_least")
-    rows.writerow((*names, f"price_{currency}", "power_w", "rack_units"))
+    states = tuple(f"links_carry_{state}" for state in WORDS)
+    costs = (f"price_{inputs.catalogue.currency}", "power_w", "rack_units")
+    rows.writerow((*names, *costs, *states))
     for one in front:
         figures = (round(one.usable_bytes), one.headroom, one.rebuild_s)
-        costs = (one.price, one.power_w, one.rack_units)
-        rows.writerow((_text(one.kind), one.hosts, one.protection, *figures, *costs))
+        own = (one.price, one.power_w, one.rack_units)
+        left = {found.state: 0.0 if found.stopped else found.carried for found in degraded_of(inputs, one)}
+        carried = (left.get(state) for state in WORDS)
+        rows.writerow((_text(one.kind), one.hosts, one.protection, *figures, *own, *carried))
     return text.getvalue()
 
 

@@ -11,7 +11,9 @@ from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 from leadline import units
+from leadline.errors import SpecError
 from leadline.study.kind.job import AnyJob
+from leadline.study.kind.moved import WorkBytes
 from leadline.study.kind.options import Options
 from leadline.study.kind.rule import Problem
 from leadline.study.target import Target, TargetFacts
@@ -128,6 +130,14 @@ class Planned(Generic[_Options, _Job]):
     ) -> Resolved:
         """The job of a work on a target. Raises SpecError for what this target cannot do."""
         raise NotImplementedError
+
+    def work_bytes(self, options: _Options) -> WorkBytes:
+        """What one client moves, by the study alone. Raises SpecError where the study cannot say it."""
+        del options
+        raise SpecError(
+            "what such a work reads and writes is not in a study",
+            "trace a program that does it (leadline trace -o DIR -- COMMAND), and write work: {trace: DIR}",
+        )
 
     def told_engine(self, job: _Job) -> Mapping[str, Any] | None:
         """The fields of the job that the engine is told, where it runs it; None: it has no part in it."""

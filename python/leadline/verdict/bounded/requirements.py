@@ -16,12 +16,12 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationEr
 
 from leadline.errors import ResultError, SpecError
 from leadline.published.units import UNITS, parse_figure
-from leadline.sizing.asked import AskedSizing, Population, Switched
+from leadline.sizing.asked import AskedSizing, MetadataNeed, Pool, Population, Switched, WorkFrom
 from leadline.units import NS_PER_S
 from leadline.workloads.judged import known_metrics, metric_kind
 from leadline.written.fields import Whole, guarded, refuse
 from leadline.written.problems import Vocabulary, suggest, translate
-from leadline.written.yaml_source import DocumentKind, Path, read_yaml
+from leadline.written.yaml_source import Document, DocumentKind, Path, read_yaml
 
 REQUIREMENTS_FORMAT = "leadline.requirements/1"
 REQUIREMENTS_MAX = 200
@@ -45,6 +45,9 @@ _OTHER_KEYS = {
     "min": "at_least",
     "max": "at_most",
     "scaling": "over",
+    "fio": "study",
+    "job": "study",
+    "pipeline": "result",
 }
 _OF_EACH = ("B/s", "1/s", "B")
 _DIMENSIONS = {"ns": "s", "s": "s", "B": "B", "B/s": "B/s", "1/s": "1/s", "1": "1"}
@@ -276,6 +279,12 @@ def _known(path: Path) -> tuple[str, ...]:
     if path[0] == "sizing" and len(path) > 1:
         if "network" in path[:-1]:
             return tuple(Switched.model_fields)
+        if "pools" in path[1:-1]:
+            return tuple(field.alias or name for name, field in Pool.model_fields.items())
+        if "metadata" in path[3:-1]:
+            return tuple(MetadataNeed.model_fields)
+        if "work" in path[3:-1]:
+            return tuple(WorkFrom.model_fields)
         return tuple((Population if "clients" in path[:-1] else AskedSizing).model_fields)
     if "figures" in path[:-1]:
         return _KEYS["figures"]
@@ -284,6 +293,11 @@ def _known(path: Path) -> tuple[str, ...]:
 
 def read_requirements(text: str, source: str, environment: Mapping[str, str]) -> Requirements:
     """Raises SpecError with file, line and key."""
+    return read_with_places(text, source, environment)[0]
+
+
+def read_with_places(text: str, source: str, environment: Mapping[str, str]) -> tuple[Requirements, Document]:
+    """The same with the lines, for who finds more that is wrong. Raises SpecError with file, line and key."""
     kind = DocumentKind("file of requirements", MANUAL, f"it begins with format: {REQUIREMENTS_FORMAT}")
     document = read_yaml(text, source, environment, kind)
     if not isinstance(document.value, dict):
@@ -298,4 +312,4 @@ def read_requirements(text: str, source: str, environment: Mapping[str, str]) ->
         if not _NAME.fullmatch(name):
             remedy = "use letters, digits, _ and -, at most 60 of them"
             document.fail(("requirements", name), "is no name", remedy)
-    return found
+    return found, document

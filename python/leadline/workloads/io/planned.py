@@ -16,13 +16,16 @@ from leadline.study.kind.face import (
     Surroundings,
     files_layout,
 )
+from leadline.study.kind.moved import WorkBytes, size_words
 from leadline.study.kind.rule import Problem
+from leadline.study.kind.sizes import SizeSplit, as_split
 from leadline.study.schemes import uses_storage
 from leadline.study.target import Target, TargetFacts
 from leadline.workloads.io.job import Job
 from leadline.workloads.io.options import IoOptions
-from leadline.workloads.io.resolve import resolve_io
+from leadline.workloads.io.resolve import read_share, resolve_io
 from leadline.workloads.io.rules import io_problems
+from leadline.workloads.io.rules_data import sizes_of
 
 
 class IoPlanned(Planned[IoOptions, Job]):
@@ -47,6 +50,24 @@ class IoPlanned(Planned[IoOptions, Job]):
     ) -> Resolved:
         """See the base."""
         return resolve_io(work, options, target, facts, around)
+
+    def work_bytes(self, options: IoOptions) -> WorkBytes:
+        """See the base. A share of operations is none of bytes where reads and writes differ in size."""
+        sizes, share = sizes_of(options), read_share(options) / 100
+        split = as_split(options.bs, options.bssplit) or SizeSplit(
+            read=((sizes[0], 100),), write=((sizes[0], 100),)
+        )
+        mean = split.mean_bytes(share)
+        each = options.io_size or options.size
+        known = isinstance(each, int) and not options.time_based
+        pace = options.rate if options.rate_iops is None else options.rate_iops * mean
+        return WorkBytes(
+            split.mean_bytes(1) * share / mean,
+            float(each) * (options.numjobs or 1) if known and each is not None else None,
+            None if pace is None else float(pace),
+            f"{options.rw} of {size_words(sizes)}",
+            (options.iodepth or 1) * (options.numjobs or 1),
+        )
 
     def check_search(self, job: Job, rate: float, source: str, around: Surroundings) -> None:
         """See the base."""

@@ -51,7 +51,7 @@ def resolve_io(
     _check_sync(work, options, target, facts)
     job = Job(
         rw=options.rw,
-        rwmixread=_read_share(options),
+        rwmixread=read_share(options),
         bs=block_bytes,
         size=size_bytes,
         nrfiles=nrfiles,
@@ -162,7 +162,8 @@ def _check_offset(work: str, target: Target, job: Job) -> None:
         fail(work, target, key, words, "lower it, or raise size")
 
 
-def _read_share(options: IoOptions) -> int:
+def read_share(options: IoOptions) -> int:
+    """Percent of its operations."""
     if options.rw in MIXED:
         return RWMIXREAD_DEFAULT if options.rwmixread is None else options.rwmixread
     return 100 if options.rw in READ_ONLY else 0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from leadline.errors import SpecError
 from leadline.study.kind.face import (
     NOMINAL_OPERATIONS_PER_S,
     Layout,
@@ -12,6 +13,7 @@ from leadline.study.kind.face import (
     Surroundings,
     files_layout,
 )
+from leadline.study.kind.moved import WorkBytes
 from leadline.study.kind.rule import Problem
 from leadline.study.target import Target, TargetFacts
 from leadline.workloads.metadata.job import MetadataJob
@@ -44,6 +46,14 @@ class MetadataPlanned(Planned[MetadataOptions, MetadataJob]):
         """See the base."""
         del around
         return resolve_metadata(work, options, target, facts)
+
+    def work_bytes(self, options: MetadataOptions) -> WorkBytes:
+        """None: what it asks of is the metadata servers."""
+        del options
+        raise SpecError(
+            "its operations are of metadata, and how many of them a client needs is not in it",
+            "write them: metadata: {create: 5, stat: 40}, operations a second of each client",
+        )
 
     def layout(self, job: MetadataJob) -> Layout | None:
         """The files that `first_byte` reads; everything else makes its own."""

@@ -9,7 +9,9 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from leadline import units
+from leadline.errors import SpecError
 from leadline.study.kind.face import NOMINAL_BYTES_PER_S, Layout, Planned, Resolved, Surroundings
+from leadline.study.kind.moved import WorkBytes
 from leadline.study.kind.rule import Problem
 from leadline.study.target import Target, TargetFacts
 from leadline.units import NS_PER_S
@@ -83,6 +85,14 @@ class PipelinePlanned(Planned[PipelineOptions, PipelineJob]):
     ) -> Resolved:
         """See the base."""
         return resolve_pipeline(work, options, target, facts, around)
+
+    def work_bytes(self, options: PipelineOptions) -> WorkBytes:
+        """None: programs decide what they read and write of a film."""
+        del options
+        raise SpecError(
+            "what a pipeline's programs read and write of a film is not in a study",
+            "run it first (leadline run media --target NAME=PATH -o DIR), and write work: {result: DIR}",
+        )
 
     def layout(self, job: PipelineJob) -> Layout | None:
         """See the base."""

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from leadline import units
+from leadline.errors import SpecError
 from leadline.study.kind.face import (
     NOMINAL_BYTES_PER_S,
     Layout,
@@ -14,13 +15,19 @@ from leadline.study.kind.face import (
     Surroundings,
     files_layout,
 )
+from leadline.study.kind.moved import WorkBytes, size_words
 from leadline.study.kind.rule import Problem
 from leadline.study.schemes import uses_storage
 from leadline.study.target import Target, TargetFacts
 from leadline.workloads.transfer.job import TransferJob
 from leadline.workloads.transfer.options import TransferOptions
 from leadline.workloads.transfer.resolve import resolve_transfer
-from leadline.workloads.transfer.rules import transfer_rules
+from leadline.workloads.transfer.rules import (
+    BUFFER_DEFAULT_BYTES,
+    IN_FLIGHT_DEFAULT,
+    streams_of,
+    transfer_rules,
+)
 
 
 class TransferPlanned(Planned[TransferOptions, TransferJob]):
@@ -46,6 +53,22 @@ class TransferPlanned(Planned[TransferOptions, TransferJob]):
     ) -> Resolved:
         """See the base."""
         return resolve_transfer(work, options, target, facts, around)
+
+    def work_bytes(self, options: TransferOptions) -> WorkBytes:
+        """See the base. A rate is of all clients together, a size of each of a client's streams."""
+        if options.transfer == "copy":
+            raise SpecError(
+                "two servers move the data, and not these clients", "write read: or write: with a figure"
+            )
+        streams, readers = streams_of(options)
+        known = isinstance(options.size, int) and not options.time_based
+        return WorkBytes(
+            readers / streams,
+            float(options.size) * streams if known and options.size is not None else None,
+            None if options.rate is None else options.rate / (options.clients or 1),
+            f"{options.transfer} in buffers of {size_words((options.buffer or BUFFER_DEFAULT_BYTES,))}",
+            streams * (options.in_flight or IN_FLIGHT_DEFAULT),
+        )
 
     def told_engine(self, job: TransferJob) -> Mapping[str, Any] | None:
         """Nothing of a copy between two servers."""

@@ -1,0 +1,105 @@
+"""How many gateways carry the bytes of the clients that go through them, from measured rates of one only.
+
+One gave what was measured, whatever bounded the cell: so many are enough where clients are spread evenly.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from leadline.sizing.asked import HOURS, AskedSizing
+from leadline.sizing.degraded import flow_of
+from leadline.sizing.links import ClientFlow
+from leadline.units import format_rate
+
+GATEWAYS_FURTHEST = 4  # times the one that was measured, as devices and ranks
+
+
+@dataclass(frozen=True)
+class PerGatewayRate:
+    """Bytes a second that one gateway of a protocol gave in a measured cell, one way; 95 %, the low end."""
+
+    cell: str
+    protocol: str
+    reads: bool
+    low: float
+
+
+@dataclass(frozen=True)
+class GatewaysCounted:
+    """Of a protocol: how many are enough at the rates of the fastest cells and of the slowest.
+
+    None, and what to measure first, where a way was not measured or the count lies too far from what was.
+    """
+
+    protocol: str
+    read_bytes_s: float
+    written_bytes_s: float
+    fastest: int | None
+    slowest: int | None
+    fastest_cells: tuple[str, ...] = ()
+    slowest_cells: tuple[str, ...] = ()
+    why_not: str = ""
+
+
+def gateways_counted(asked: AskedSizing, seen: Sequence[PerGatewayRate]) -> tuple[GatewaysCounted, ...]:
+    """Each protocol that clients go through, in the order of the clients."""
+    protocols = dict.fromkeys(one.through for one in asked.clients.values() if one.through is not None)
+    return tuple(_counted(asked, protocol, seen) for protocol in protocols)
+
+
+def _counted(asked: AskedSizing, protocol: str, seen: Sequence[PerGatewayRate]) -> GatewaysCounted:
+    flows = [_through(asked, protocol, hour) for hour in range(HOURS)]
+    busiest = max(flows, key=lambda one: one.read + one.written)
+    ways = {True: max(one.read for one in flows), False: max(one.written for one in flows)}
+    if not any(ways.values()):
+        why = "what operations of metadata take of one is not counted"
+        return GatewaysCounted(protocol, 0.0, 0.0, None, None, why_not=why)
+    own = [one for one in seen if one.protocol == protocol]
+    by_way = {way: sorted((one for one in own if one.reads is way), key=lambda one: one.low) for way in ways}
+    missing = [("reads" if way else "writes") for way, most in ways.items() if most and not by_way[way]]
+    if missing:
+        run = "leadline run render --target NAME=ITS_MOUNT -o DIR, then --from DIR"
+        why = f"measure first how fast one {' and '.join(missing)}: {run}"
+        return GatewaysCounted(protocol, busiest.read, busiest.written, None, None, why_not=why)
+    needed = [way for way, most in ways.items() if most]
+    ends = [[by_way[way][place] for way in needed] for place in (-1, 0)]
+    counts = [_enough(flows, rates) for rates in ends]
+    cells = [tuple(dict.fromkeys(one.cell for one in rates)) for rates in ends]
+    if counts[0] > GATEWAYS_FURTHEST:
+        least = math.ceil(counts[0] / GATEWAYS_FURTHEST)
+        why = f"measure first with {least} at once; {counts[0]} by the fastest cells are too far from one"
+        return GatewaysCounted(protocol, busiest.read, busiest.written, None, None, why_not=why)
+    fastest, slowest = counts
+    return GatewaysCounted(protocol, busiest.read, busiest.written, fastest, slowest, cells[0], cells[1])
+
+
+def _enough(flows: Sequence[ClientFlow], rates: Sequence[PerGatewayRate]) -> int:
+    """Reads and writes share a gateway's time; of every hour the one that needs most."""
+    parts = [sum((flow.read if one.reads else flow.written) / one.low for one in rates) for flow in flows]
+    return max(1, math.ceil(max(parts)))
+
+
+def _through(asked: AskedSizing, protocol: str, hour: int) -> ClientFlow:
+    flows = [flow_of(one, hour) for one in asked.clients.values() if one.through == protocol]
+    return ClientFlow(sum(one.read for one in flows), sum(one.written for one in flows))
+
+
+def gateway_words(asked: AskedSizing, seen: Sequence[PerGatewayRate]) -> Iterator[str]:
+    """A sentence a protocol."""
+    for one in gateways_counted(asked, seen):
+        ways = (("read", one.read_bytes_s), ("written", one.written_bytes_s))
+        load = " and ".join(f"{format_rate(rate)} {way}" for way, rate in ways if rate)
+        if one.fastest is None:
+            place = f"Through gateways of {one.protocol}, {load or 'no bytes'}"
+            yield f"{place}: how many is not known; {one.why_not}."
+            continue
+        slow = ""
+        if one.slowest != one.fastest:
+            slow = f", {one.slowest} at those of {' and '.join(one.slowest_cells)}"
+        yield (
+            f"Through gateways of {one.protocol}, {load}: {one.fastest} at the rates of"
+            f" {' and '.join(one.fastest_cells)}, measured of one{slow}; and one more for each that may fail."
+        )
