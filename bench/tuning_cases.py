@@ -139,8 +139,8 @@ CASES = (
         "millisecond that a request takes",
         "libcephfs",
         _STREAM,
-        found="it helps: when a trial of two seconds ends, up to 16 MiB have passed the link that nobody reads "
-        "any more, of 50 MB that it can pass, and with one object 4 MiB: 1.35 times is what that makes at most",
+        found="it helps: when a trial of two seconds ends, up to 16 MiB have passed the link that nobody "
+        "reads any more, of 50 MB that it can pass, with one object 4 MiB: that makes up to 1.35 times",
         thought_wrongly=True,
     ),
     TuningCase(

@@ -26,10 +26,11 @@ _WORDS = """
 `bench/tuning.py` proves settings on a lab with `leadline tune prove`, as anybody runs it, from a client
 behind its link: four blocks (A B B A), trials of 2 s or 4 s. What a setting must do is known by how the lab
 is made, and was written (`bench/tuning_cases.py`) before the case was proved. **Right**: the verdict is what
-it must be. **Undecided**: the intervals allow several, or the work's figures are INVALID. **Otherwise**:
-what must be was thought wrongly, as is explained below the table. **Wrong**: any other verdict. No threshold was chosen by these proofs. Of some cases the work as it was first written could
-not show the effect: these stay, with why, before the case as it was written then. The host has two cores,
-which others used, too: most cells are DOUBTFUL for that.
+it must be. **Undecided**: the intervals allow several, or the work's figures are INVALID. **Otherwise**: what
+must be was thought wrongly, as is explained below the table. **Wrong**: any other verdict. No threshold was
+chosen by these proofs. Of some cases the work as it was first written could not show the effect: these stay,
+with why, before the case as it was written then. The host has two cores, which others used, too: most cells
+are DOUBTFUL for that.
 """
 _PLACEBOS = """
 Eight settings that cannot matter for reads and writes of objects, proved {proofs} times each, every time
