@@ -193,8 +193,11 @@ def outcome_of_proof(compared: Sequence[Comparison], mechanisms: Sequence[Mechan
     if not rates:
         return "unusable"
     if gained:
-        told = {one.moved for one in mechanisms if one.work in gained} - {"not seen"}
-        return "helps" if not told or told & {"as meant", "open"} else "not_by_mechanism"
+        own = [one for one in mechanisms if one.work in gained]
+        told = {one.setting for one in own if one.moved != "not seen"}
+        unseen = {one.setting for one in own} - told
+        may = unseen or not own or any(one.moved in ("as meant", "open") for one in own)
+        return "helps" if may else "not_by_mechanism"
     if any(one.verdict == "slower" for one in usable):
         return "harms"
     return "nothing" if all(one.verdict == "same" for one in rates) else "undecided"

@@ -140,8 +140,13 @@ def _by_what(found: ProofFound) -> str:
     if all(one.moved == "not seen" for one in own):
         return "what it must move could not be seen here"
     figures = ", ".join(dict.fromkeys(one.figure for one in own if one.moved != "not seen"))
+    unseen = {one.setting for one in own} - {one.setting for one in own if one.moved != "not seen"}
     if any(one.moved == "open" for one in own):
         return f"whether it is by its mechanism is open: {figures} cannot be told to have moved"
+    if unseen:
+        return (
+            f"{figures} did not move as it must; what {', '.join(sorted(unseen))} must move could not be seen"
+        )
     return f"{figures} did not move as it must"
 
 
