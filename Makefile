@@ -2,7 +2,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help setup packages demo test test-conformance test-guest test-quick damage fuzz journeys kills hosts-kills tune-kills lab-bench fio-bench many-hosts-bench search-bench diagnosis-bench simulation-bench tuning-bench drishti-bench lab-kills mutants sentences sanitize check emit-check audit \
+.PHONY: help setup packages demo test test-conformance test-guest test-quick damage fuzz journeys kills hosts-kills tune-kills lab-bench fio-bench many-hosts-bench search-bench search-lab-bench diagnosis-bench simulation-bench tuning-bench drishti-bench lab-kills mutants sentences sanitize check emit-check audit \
   sbom notices format bench lock clean wheel-test
 
 PYTHON ?= python3
@@ -131,6 +131,10 @@ fio-bench: .venv/.built ## Job files by fio and by leadline in turns: bytes and 
 
 search-bench: .venv/.built ## Whether a search of settings finds more than random search: writes bench/search.md; minutes
 	$(BIN)/python bench/search.py
+
+search-lab-bench: setup ## Ten searches on labs, beside random search: writes bench/search.md; root, half an hour
+	$(BIN)/python bench/search_lab.py
+	$(BIN)/python bench/search.py lab
 
 many-hosts-bench: setup ## What a thousand simulated hosts and 64 Dask workers cost: bench/results.md; some minutes
 	$(BIN)/python bench/many_hosts.py
