@@ -9,7 +9,7 @@ import pytest
 from leadline.errors import RefusedChangeError, ResultError
 from leadline.observe.mounts.fuse_client import arguments_again
 from leadline.observe.mounts.mountinfo import parse_mountinfo
-from leadline.tuning.proving.asked import needs_mounts
+from leadline.tuning.proving.asked import client_option, needs_mounts
 from leadline.tuning.proving.designs import design_of
 from leadline.tuning.proving.mounts import ProofMounts, proof_mounts
 from leadline.tuning.settings import settings
@@ -48,6 +48,15 @@ def test_only_what_a_mount_has_for_life_needs_one() -> None:
     )
 
 
+def test_what_is_no_option_of_a_client_is_refused_before_anything_is_mounted() -> None:
+    known = settings()
+    assert client_option("client_oc", known["client_oc"]) == "client_oc"
+    assert client_option("client_of_no_table", None) == "client_of_no_table"
+    for name, setting in (("vm.swappiness", known["vm.swappiness"]), ("osd_of_no_table", None)):
+        with pytest.raises(RefusedChangeError, match="is no option of a client"):
+            client_option(name, setting)
+
+
 def test_each_state_is_a_place_below_its_mount_with_its_own_options() -> None:
     (mount,) = parse_mountinfo(LINE)
     design = design_of("together", ("client_oc",))
@@ -72,7 +81,13 @@ def test_more_states_than_mounts_are_refused() -> None:
 
 @pytest.mark.parametrize(
     "damage",
-    [{"options": None}, {"options": {"../x": {}}}, {"options": {"with": {"a b": "1"}}}, {"below": ...}],
+    [
+        {"options": None},
+        {"options": {"../x": {}}},
+        {"options": {"..": {}}},
+        {"options": {"with": {"a b": "1"}}},
+        {"below": ...},
+    ],
 )
 def test_a_damaged_word_of_mounts_is_refused(damage: dict[str, object]) -> None:
     whole: dict[str, object] = {

@@ -123,6 +123,18 @@ def needs_mounts(names: Collection[str], known: Mapping[str, Setting]) -> bool:
     )
 
 
+def client_option(name: str, setting: Setting | None) -> str:
+    """Ceph's option of a client that a setting is; None: of no table. Raises RefusedChangeError."""
+    if setting is None and _SECTIONS.get(name.partition("_")[0]) == "client":
+        return name
+    if setting is None or (setting.access.options.get("who") != "client" and setting.access.kind != "fuse"):
+        raise RefusedChangeError(
+            f"{name} is no option of a client, and is proved otherwise than those that need a mount",
+            "prove it by itself",
+        )
+    return str(setting.access.options["option"])
+
+
 def mounted_settings(
     asked: Mapping[str, str],
     system: TuningSystem,
@@ -134,15 +146,10 @@ def mounted_settings(
     found = []
     for name, text in asked.items():
         setting = system.setting(name)
-        options = setting.access.options
-        if options.get("who") != "client" and setting.access.kind != "fuse":
-            raise RefusedChangeError(
-                f"{name} is no option of a client, and is proved otherwise than those that need a mount",
-                "prove it by itself",
-            )
+        option = client_option(name, setting)
         value = setting_value(setting, text)
         _refuse_dangerous(setting, system, allowed)
-        now, reason = client.option(options["option"])
+        now, reason = client.option(option)
         if now is None:
             raise RefusedChangeError(
                 f"{name} cannot be read at {mount_point}: {reason}", "nothing was changed"

@@ -68,7 +68,9 @@ class ProofMounts:
         except (KeyError, TypeError, AttributeError) as error:
             raise ResultError(f"what the result says of its mounts is damaged: {error}", "") from None
         names = [name for one in options.values() for name in one]
-        if not all(name.replace("_", "").isalnum() for name in names) or any("/" in one for one in options):
+        if not all(name.replace("_", "").isalnum() for name in names) or any(
+            "/" in one or one in (".", "..") for one in options
+        ):
             raise ResultError("what the result says of its mounts is damaged: no names", "")
         return found
 
@@ -96,8 +98,8 @@ def proof_mounts(
 @contextmanager
 def mounted(wanted: ProofMounts) -> Iterator[dict[str, TargetClient]]:
     """All of them, for as long as it takes; by state, how its client is asked. Raises TuningError."""
-    mount = mount_of(wanted.present, read_mounts())
-    if mount is None or mount.mount_point != wanted.present or mount.file_system != _FILE_SYSTEM:
+    mount = fuse_mount_of(wanted.present)
+    if mount is None or mount.mount_point != wanted.present:
         raise TuningError(
             f"no ceph-fuse is mounted at {wanted.present} any more, which the proof's mounts are made like",
             "mount it there, and go on then",
@@ -116,11 +118,15 @@ def mounted(wanted: ProofMounts) -> Iterator[dict[str, TargetClient]]:
             point = Path(wanted.directory, state)
             _directory(str(point))
             stack.enter_context(_one(access.client_pid, wanted.present, point, options))
-            found = find_client(next(one for one in reversed(read_mounts()) if one.mount_point == str(point)))
-            clients[state] = TargetClient(
-                found.conf, found.name, found.keyring, found.client_socket, found.client_pid
-            )
+            client = client_at(str(point))
+            if client is None:
+                raise TuningError(f"the ceph-fuse of {point} cannot be asked what it has in force", "")
+            clients[state] = client
         yield clients
+
+
+def _is_mounted(point: Path) -> bool:
+    return any(one.mount_point == str(point) for one in read_mounts())
 
 
 def _directory(path: str) -> None:
@@ -142,7 +148,7 @@ def _remove(directory: str) -> None:
 @contextmanager
 def _one(pid: int, present: str, point: Path, options: Mapping[str, str]) -> Iterator[None]:
     """One mount at `point`, like that of process `pid`."""
-    if any(one.mount_point == str(point) for one in read_mounts()):
+    if _is_mounted(point):
         raise TuningError(f"something is mounted at {point} already", "end what mounted it: umount it")
     program = shutil.which("ceph-fuse")
     if program is None:
@@ -195,7 +201,7 @@ def _unmount(process: subprocess.Popen[bytes], point: Path) -> None:
     """Whatever happens, nothing of it stays: what is busy for long is unmounted lazily."""
     until = time.monotonic() + _GONE_WITHIN_S
     unmount = ["umount"] if os.geteuid() == 0 else ["fusermount3", "-u"]
-    while any(one.mount_point == str(point) for one in read_mounts()):
+    while _is_mounted(point):
         late = time.monotonic() > until
         lazily = ["-l" if os.geteuid() == 0 else "-z"] if late else []
         subprocess.run([*unmount, *lazily, str(point)], capture_output=True, check=False, timeout=60)
@@ -241,8 +247,8 @@ class MountedStates:
         return ()
 
 
-def first_client(path: str) -> TargetClient | None:
-    """The client of the mount that the target is on now; None where none is seen."""
+def client_at(path: str) -> TargetClient | None:
+    """The client of the mount that holds this path now; None where none can be asked."""
     mount = fuse_mount_of(path)
     found = None if mount is None else find_client(mount)
     if found is None or found.client_socket is None:

@@ -36,7 +36,7 @@ def wanted_mounts(
     known: Mapping[str, Setting],
 ) -> ProofMounts | None:
     """None where the target is on no ceph-fuse, or no setting needs a mount. Raises RefusedChangeError."""
-    from leadline.tuning.proving.asked import needs_mounts
+    from leadline.tuning.proving.asked import client_option, needs_mounts, setting_value
     from leadline.tuning.proving.mounts import fuse_mount_of, proof_mounts
 
     target = next(iter(targets.values()))
@@ -49,17 +49,15 @@ def wanted_mounts(
         raise UsageError(
             "a proof on mounts of its own takes no --layout", "name a directory whose files lie in that pool"
         )
-    directory = Path(tempfile.gettempdir(), f"leadline-mounts-{secrets.token_hex(6)}")
-    return proof_mounts(target.url, mount, str(directory), design, _options(values, known))
-
-
-def _options(values: Mapping[str, str], known: Mapping[str, Setting]) -> dict[str, str]:
-    """By setting's name: Ceph's options have it, too."""
-    from leadline.tuning.proving.asked import setting_value
-
-    return {
-        name: setting_value(known[name], text) if name in known else text for name, text in values.items()
+    # Refused here, before anything is mounted with it.
+    options = {name: client_option(name, known.get(name)) for name in values}
+    asked = {
+        options[name]: setting_value(known[name], text) if name in known else text
+        for name, text in values.items()
     }
+    states = {state: tuple(options[name] for name in on) for state, on in design.states.items()}
+    directory = Path(tempfile.gettempdir(), f"leadline-mounts-{secrets.token_hex(6)}")
+    return proof_mounts(target.url, mount, str(directory), replace(design, states=states), asked)
 
 
 def on_mounts(targets: Mapping[str, Target], wanted: ProofMounts) -> dict[str, Target]:
@@ -98,9 +96,9 @@ def mounts_of(manifest: Mapping[str, Any]) -> ProofMounts | None:
 
 
 def _present(wanted: ProofMounts) -> TargetClient:
-    from leadline.tuning.proving.mounts import first_client
+    from leadline.tuning.proving.mounts import client_at
 
-    found = first_client(wanted.present)
+    found = client_at(wanted.present)
     if found is None:
         raise UsageError(
             f"the ceph-fuse of {wanted.present} cannot be asked what it has in force",
