@@ -11,7 +11,6 @@ from dataclasses import dataclass, replace
 from leadline.tuning.audit import AuditAsked, Audited, AuditRow, SettingSeen, audit, in_order
 from leadline.tuning.changes import SettingPlace
 from leadline.tuning.settings import Role, Setting
-from leadline.tuning.told import is_of_a_cluster
 from leadline.tuning.validity import Versions, same_value
 
 _SHOWN = 3  # hosts, places or values; the others are counted
@@ -34,8 +33,8 @@ def audit_hosts(
     known: Mapping[str, Setting], hosts: Sequence[HostRead], cluster: Sequence[SettingSeen], asked: AuditAsked
 ) -> Audited:
     """Judge hosts and their cluster together; `asked` has the cluster's versions and which of it is meant."""
-    own = {name: one for name, one in known.items() if not is_of_a_cluster(one)}
-    of_cluster = {name: one for name, one in known.items() if is_of_a_cluster(one)}
+    own = {name: one for name, one in known.items() if not one.of_cluster}
+    of_cluster = {name: one for name, one in known.items() if one.of_cluster}
     there = [one for one in hosts if not one.problem]
     found = [audit(of_cluster, cluster, asked)]
     found += [audit(own, one.seen, replace(asked, versions=one.versions, roles=one.roles)) for one in there]

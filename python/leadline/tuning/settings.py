@@ -220,7 +220,12 @@ class Setting:
     @property
     def of(self) -> Literal["kernel", "ceph"]:
         """Whose version its defaults and validity are about."""
-        return "ceph" if self.access.kind.startswith("ceph_") or self.access.kind == "fuse" else "kernel"
+        return "ceph" if self.of_cluster or self.access.kind == "fuse" else "kernel"
+
+    @property
+    def of_cluster(self) -> bool:
+        """Whether it is asked of the cluster, and of no host."""
+        return self.access.kind.startswith("ceph_")
 
 
 @functools.cache

@@ -20,7 +20,6 @@ from leadline.tuning.changes import SettingPlace
 from leadline.tuning.settings import Setting, settings, settings_and
 
 FORMAT = "leadline.readings/1"
-_OF_A_CLUSTER = "ceph_"  # kinds of access
 
 
 @dataclass(frozen=True)
@@ -29,11 +28,6 @@ class HostTold:
 
     versions: Mapping[str, str]
     seen: tuple[SettingSeen, ...]
-
-
-def is_of_a_cluster(setting: Setting) -> bool:
-    """Whether it is asked of the cluster, and of no host."""
-    return setting.access.kind.startswith(_OF_A_CLUSTER)
 
 
 def question(own: str, ceph: str) -> str:
@@ -52,7 +46,7 @@ def answer(asked: str) -> str:
     known = settings_and(own, "--settings") if own else settings()
     system = TuningSystem(known=known)
     versions = {"kernel": system.kernel()} | ({"ceph": ceph} if ceph else {})
-    seen = read_settings_here(system, [one for one in known.values() if not is_of_a_cluster(one)], versions)
+    seen = read_settings_here(system, [one for one in known.values() if not one.of_cluster], versions)
     rows = [[one.setting.name, one.place.subject, one.value, one.given, one.reason] for one in seen]
     return json.dumps({"format": FORMAT, "leadline": _core.version(), "versions": versions, "readings": rows})
 

@@ -149,10 +149,9 @@ class _Ask:
         from leadline.cli.change.auditing.printed import AuditShown
         from leadline.tuning.audit import audit
         from leadline.tuning.seen import read_settings_here
-        from leadline.tuning.told import is_of_a_cluster
 
         versions = self._versions()
-        wanted = [one for one in self._meant() if self.with_ceph or not is_of_a_cluster(one)]
+        wanted = [one for one in self._meant() if self.with_ceph or not one.of_cluster]
         seen = read_settings_here(self.system, wanted, versions)
         found = audit({one.name: one for one in wanted}, seen, self._asked(versions))
         return AuditShown(found, self.work, versions)
@@ -164,16 +163,16 @@ class _Ask:
         from leadline.tuning.fleet import audit_hosts
         from leadline.tuning.seen import read_settings_here
         from leadline.tuning.settings import own_text
-        from leadline.tuning.told import is_of_a_cluster, question
+        from leadline.tuning.told import question
 
         versions = self._versions()
         del versions["kernel"]  # this host's, which is none of those that are meant
-        wanted = [one for one in self._meant() if self.with_ceph and is_of_a_cluster(one)]
+        wanted = [one for one in self._meant() if self.with_ceph and one.of_cluster]
         cluster = read_settings_here(self.system, wanted, versions)
         text = "" if own is None else own_text(own)
         asking = question(text, versions.get("ceph", ""))
         read = read_hosts(hosts, asking, self.roles or ROLES, self.known)
-        of_hosts = [one for one in self.known.values() if not is_of_a_cluster(one)]
+        of_hosts = [one for one in self.known.values() if not one.of_cluster]
         known = {one.name: one for one in (*of_hosts, *wanted)}
         found = audit_hosts(known, read, cluster, self._asked(versions))
         kernels = {one.versions["kernel"] for one in read if not one.problem}

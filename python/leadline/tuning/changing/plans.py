@@ -172,7 +172,7 @@ def _only(system: TuningSystem, setting: Setting, known: Sequence[SettingPlace])
 
 def _absent(system: TuningSystem, setting: Setting) -> str:
     """Why it has no place: what the access to it says, asked at a place that nobody named."""
-    if setting.access.kind.startswith("ceph_"):
+    if setting.of_cluster:
         try:
             system.around.fsid()
         except LeadlineError as error:

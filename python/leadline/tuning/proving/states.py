@@ -103,7 +103,7 @@ class SettingStates:
         """What is not yet as it must be; "" where all is."""
         if lacking := not_as_wanted(self.look(state)):
             return lacking
-        if any(one.setting.access.kind.startswith("ceph_") for one in self._proved):
+        if any(one.setting.of_cluster for one in self._proved):
             return restless(self._system.around.ask("status"))
         return ""
 

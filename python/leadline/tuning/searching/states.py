@@ -56,7 +56,7 @@ class ValueStates:
         self._values = values
         self._stopping, self._within_s = stopping, within_s
         self._changer = SettingChanger(system, settings, self._is_ours, journal)
-        self._of_ceph = any(one.setting.access.kind.startswith("ceph_") for one in self._settings)
+        self._of_ceph = any(one.setting.of_cluster for one in self._settings)
         self._healthy: HealthSeen | None = None
         self._state, self._watched_s = WITHOUT, 0.0
 
