@@ -7,12 +7,16 @@ it is, but for what would take hours: sizes, times and loops are cut, and what n
 directory is left out. Before each job both have the host's disks synced and its caches dropped (root).
 The section is written anew after each file, so that a run which ends early
 loses one; rows of other files stay.
+
+What may be the reason of a difference is tried by rows of their own: an option that both are given
+(`--add`), memory that the hypervisor has not taken back (`--warm`), or fio in leadline's place (`--twice`).
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import mmap
 import os
 import re
 import shutil
@@ -21,7 +25,9 @@ import statistics
 import subprocess
 import sys
 import tempfile
+import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -70,9 +76,14 @@ Rows without CPU are older: of 64 MiB, 4 s and 20 loops, and not from a clean be
 _OPTION = re.compile(r"^\s*([a-z_]+)\s*=\s*([^;#\n]*?)\s*(?:[;#].*)?$")
 _ROW = re.compile(r"^\| (`[^`]+\.fio`(?: with `[^`]+`)?) \|")
 _PLACES = ("directory", "filename")
+_HUGE_PAGES = Path("/proc/sys/vm/nr_hugepages")
+_HUGE_PAGES_ENOUGH = 256  # of 2 MiB: more than the buffers of any of these jobs
+_WARM_BYTES, _WARM_EVERY_S = 1 << 30, 0.5
+_MADV_POPULATE_WRITE = 23
+_OTHER_SEEDS = 1000  # more than there are pairs
 
 
-Side = Callable[[Path, Path], "dict[str, Done]"]
+Side = Callable[[Path, Path, int], "dict[str, Done]"]
 
 
 class NotEndedError(Exception):
@@ -118,27 +129,69 @@ def main() -> int:
     parser.add_argument(
         "--twice", action="store_true", help="fio against itself: what the disk alone scatters"
     )
+    parser.add_argument(
+        "--warm", action="store_true", help="with free memory that the host has not given back to a hypervisor"
+    )
     parser.add_argument("--print", action="store_true", help="print the section, and write nothing")
     asked = parser.parse_args()
     files = [path for one in asked.examples for path in sorted(one.glob("*.fio")) if _runs(path)]
     chosen = [path for path in files if not asked.only or path.stem in asked.only]
     place = Path(tempfile.mkdtemp(prefix="leadline-bench-", dir=asked.directory.resolve()))  # fio runs in it
     rows = {} if asked.print else _rows_there()
-    try:
+    with ExitStack() as around:
+        around.callback(shutil.rmtree, place)
+        if asked.warm:
+            around.enter_context(_warm_memory())
+        if "mem=mmaphuge" in asked.add:
+            around.enter_context(_huge_pages())
         for path in chosen:
             print(path.name, file=sys.stderr, flush=True)
-            with_ = (["fio twice"] if asked.twice else []) + asked.add
+            words = (("fio twice", asked.twice), ("warm memory", asked.warm))
+            with_ = [word for word, is_so in words if is_so] + asked.add
             name = f"`{path.name}`" + (f" with `{' '.join(with_)}`" if with_ else "")
             sides = (_by_fio, _by_fio_again if asked.twice else _by_leadline)
             found = _rows(path, Pairing(sides, tuple(asked.add), place), asked.rounds)
             rows[name] = [f"| {name} {row}" for row in found]
             if not asked.print:
                 put(RESULTS, SECTION, "\n".join(section(rows)))
-    finally:
-        shutil.rmtree(place)
     if asked.print:
         print("\n".join(section(rows)))
     return 0
+
+
+@contextmanager
+def _warm_memory() -> Iterator[None]:
+    """Memory is taken and freed again and again, so that what a job takes next is the machine's already.
+
+    A virtual machine with free page reporting gives back what was free for seconds, and the first who
+    writes there waits for the hypervisor.
+    """
+    over = threading.Event()
+
+    def touch() -> None:
+        while not over.wait(_WARM_EVERY_S):
+            with mmap.mmap(-1, _WARM_BYTES, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS) as memory:
+                memory.madvise(mmap.MADV_HUGEPAGE)
+                memory.madvise(_MADV_POPULATE_WRITE)
+
+    thread = threading.Thread(target=touch)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join()
+
+
+@contextmanager
+def _huge_pages() -> Iterator[None]:
+    """So many as fio's `mem=mmaphuge` needs; leadline's buffers have them by madvise."""
+    before = _HUGE_PAGES.read_text()
+    _HUGE_PAGES.write_text(str(_HUGE_PAGES_ENOUGH))
+    try:
+        yield
+    finally:
+        _HUGE_PAGES.write_text(before)
 
 
 def section(rows: Mapping[str, Sequence[str]]) -> Iterator[str]:
@@ -200,22 +253,23 @@ def _words(found: Spread) -> str:
 
 def _runs(path: Path) -> bool:
     try:
-        text = cut(path.read_text(encoding="utf-8", errors="replace"))
+        text = cut(path.read_text(encoding="utf-8", errors="replace"), ())
         parse_study(read_job_file(text, path.name, {}, (), Path.read_text))
     except SpecError:
         return False
     return True
 
 
-def cut(text: str) -> str:
-    """The job file, but short: what both sides are given."""
+def cut(text: str, added: Sequence[str]) -> str:
+    """The job file, but short, and with what is `added` in place of its own: what both sides are given."""
+    instead = {one.partition("=")[0] for one in added}
     lines = [_cut_line(line) for line in text.splitlines()]
-    kept = [line for line in lines if line is not None]
+    kept = [line for line in lines if line is not None and line.partition("=")[0].strip() not in instead]
     if not any(line.startswith("runtime=") for line in kept):
         kept = [f"[global]\nruntime={RUNTIME_S}", *kept]
     if any(line.strip() == "ioengine=null" for line in kept):
         kept = ["[global]\ntime_based", *kept]  # without storage its bytes are moved at once
-    return "\n".join(kept) + "\n"
+    return "\n".join(("[global]", *added, *kept)) + "\n"
 
 
 def _cut_line(line: str) -> str | None:
@@ -240,22 +294,22 @@ def _pair(path: Path, pairing: Pairing, turn: int) -> tuple[dict[str, Done], dic
     """Both, each time another one first, each in a directory that nobody has used."""
     place = pairing.place
     job = place / path.name
-    text = "\n".join(("[global]", *pairing.added, "")) + cut(path.read_text("utf-8", errors="replace"))
+    text = cut(path.read_text("utf-8", errors="replace"), pairing.added)
     found = {}
     for side in pairing.sides if turn % 2 == 0 else pairing.sides[::-1]:
         own = place / side.__name__
         own.mkdir()
         job.write_text(text)
         try:
-            found[side] = side(job, own)
+            found[side] = side(job, own, turn + 1)
         finally:
             shutil.rmtree(own)
     return found[pairing.sides[0]], found[pairing.sides[1]]
 
 
-def _by_fio(job: Path, own: Path) -> dict[str, Done]:
+def _by_fio(job: Path, own: Path, seed: int) -> dict[str, Done]:
     """Of each job of the file, its clones added up."""
-    job.write_text(f"[global]\ndirectory={own}\nexec_prerun={_CLEAN}\n{job.read_text()}")
+    job.write_text(f"[global]\ndirectory={own}\nexec_prerun={_CLEAN}\nrandseed={seed}\n{job.read_text()}")
     text = _output(["fio", "--output-format=json", str(job)], own, (0,))
     clones: dict[str, list[Done]] = {}
     for found in json.loads(text[text.index("{") :])["jobs"]:
@@ -280,12 +334,12 @@ def _by_fio(job: Path, own: Path) -> dict[str, Done]:
     }
 
 
-def _by_fio_again(job: Path, own: Path) -> dict[str, Done]:
-    """The other side of fio against itself."""
-    return _by_fio(job, own)
+def _by_fio_again(job: Path, own: Path, seed: int) -> dict[str, Done]:
+    """The other side of fio against itself, with another order and other shares of reads."""
+    return _by_fio(job, own, seed + _OTHER_SEEDS)
 
 
-def _by_leadline(job: Path, own: Path) -> dict[str, Done]:
+def _by_leadline(job: Path, own: Path, seed: int) -> dict[str, Done]:
     """Of each job of the file, from the result's own table."""
     out = own / "result"
     where = "null://" if "ioengine=null" in job.read_text() else str(own)
@@ -299,6 +353,8 @@ def _by_leadline(job: Path, own: Path) -> dict[str, Done]:
         "--no-ceph",
         "--quiet",
         "--drop-caches",
+        "--seed",
+        str(seed),
     ]
     _output([sys.executable, "-m", "leadline", *words, "--out", str(out)], own, MEASURED)
     columns = "work, read_bytes + write_bytes, measured_ns / 1e9"

@@ -121,6 +121,25 @@ def test_facts_of_a_host_are_what_its_files_say(tmp_path: Path) -> None:
     assert all(fact.missing for fact in facts.values() if fact.value is None)
 
 
+@pytest.mark.parametrize(("bits", "returned"), [("01100101", True), ("01100001", False), ("011", False)])
+def test_free_memory_goes_back_where_the_balloon_has_that_bit(
+    bits: str, returned: bool, tmp_path: Path
+) -> None:
+    balloon = tmp_path / "bus/virtio/drivers/virtio_balloon/virtio0"
+    balloon.mkdir(parents=True)
+    (balloon / "features").write_text(bits + "0" * 56 + "\n")
+    (tmp_path / "meminfo").write_text("MemTotal: 1024 kB\n")
+    facts = [fact for fact in host_facts("a", tmp_path, tmp_path) if fact.name == "free_memory_returned"]
+    assert [fact.value for fact in facts] == [returned]
+    assert states(facts) == {("memory-returned", "a"): "out_of_line" if returned else "fine"}
+
+
+def test_without_a_balloon_nothing_goes_back(tmp_path: Path) -> None:
+    (tmp_path / "meminfo").write_text("MemTotal: 1024 kB\n")
+    facts = {fact.name: fact.value for fact in host_facts("a", tmp_path, tmp_path)}
+    assert facts["free_memory_returned"] is False
+
+
 def _no_health(devices: Sequence[str]) -> dict[str, tuple[dict[str, Value], dict[str, str]]]:
     return {device: ({"smart_passed": None}, {"smart_passed": "no smartctl"}) for device in devices}
 

@@ -16,6 +16,7 @@ from leadline.observe.host.power import power_facts
 _UNSYNCHRONISED = 5  # TIME_ERROR, what adjtimex(2) returns
 _LEAST_SEGMENTS = 100_000  # fewer say nothing of a share
 _TIMEX_BYTES = 512  # more than struct timex has on any machine
+_BALLOON_REPORTING = 5  # VIRTIO_BALLOON_F_REPORTING, the number of its bit (virtio 1.2, 5.5.3)
 _SYSCTLS = {
     "rmem_max": "net/core/rmem_max",
     "wmem_max": "net/core/wmem_max",
@@ -48,6 +49,7 @@ def host_facts(name: str, proc: Path = Path("/proc"), sys: Path = Path("/sys")) 
         "iommu": power["iommu"],
         "mitigations": _mitigations(sys),
         "memory_bytes": memory.get("MemTotal"),
+        "free_memory_returned": _free_memory_returned(sys),
         "swap_used_bytes": swapped if memory else None,
         "open_files_max": _finite(resource.getrlimit(resource.RLIMIT_NOFILE)[1]),
         "clock_synchronized": synchronized,
@@ -86,6 +88,12 @@ def _mitigations(sys: Path) -> str | None:
         place.name for place in sorted(folder.glob("*")) if (text_of(place) or "").startswith("Mitigation")
     ]
     return ", ".join(found) if folder.is_dir() else None
+
+
+def _free_memory_returned(sys: Path) -> bool:
+    """Whether what is free goes back to the hypervisor by itself (free page reporting of virtio's balloon)."""
+    bits = [text_of(place) or "" for place in (sys / "bus/virtio/drivers/virtio_balloon").glob("*/features")]
+    return any(one[_BALLOON_REPORTING : _BALLOON_REPORTING + 1] == "1" for one in bits)
 
 
 def _sent_again(proc: Path) -> float | None:
