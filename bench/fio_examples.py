@@ -130,7 +130,9 @@ def main() -> int:
         "--twice", action="store_true", help="fio against itself: what the disk alone scatters"
     )
     parser.add_argument(
-        "--warm", action="store_true", help="with free memory that the host has not given back to a hypervisor"
+        "--warm",
+        action="store_true",
+        help="with free memory that the host has not given back to a hypervisor",
     )
     parser.add_argument("--print", action="store_true", help="print the section, and write nothing")
     asked = parser.parse_args()

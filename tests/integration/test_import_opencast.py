@@ -149,6 +149,18 @@ def test_a_file_becomes_a_result_that_every_report_can_show(leadline: Command, t
     assert "exists already" in again.stderr
 
 
+def test_a_copy_says_the_same_and_a_changed_one_is_refused(leadline: Command, tmp_path: Path) -> None:
+    out, here, changed = tmp_path / "r", tmp_path / "here", tmp_path / "changed"
+    leadline("import", "opencast", str(DATA / "external.json"), "-o", str(out))
+    assert leadline("import", "result", str(out), "--into", str(here)).returncode == 0
+    assert show(leadline, here / "r")["application"] == show(leadline, out)["application"]
+    (out / "workflows.json").write_text("{}")
+    refused = leadline("import", "result", str(out), "--into", str(changed))
+    assert refused.returncode == 1
+    assert "it was changed after the import" in refused.stderr
+    assert not changed.exists() or list(changed.iterdir()) == []
+
+
 def test_operations_are_asked_for_and_all_pages_read(
     leadline: Command, platform: Platform, tmp_path: Path
 ) -> None:

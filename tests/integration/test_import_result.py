@@ -42,6 +42,15 @@ def test_results_of_another_machine_are_merged(
     names = sorted(path.name for path in here.iterdir())
     assert len(names) == 2
     assert names[1].startswith("r0000-")
+    printed = Path("output/t0001/copy-0.out"), Path("host_files/alpha/t0001/log.darshan")
+    for path in printed:  # as a program's trials leave them, also those of other hosts
+        (other / path).parent.mkdir(parents=True)
+        (other / path).write_bytes(path.name.encode())
+    whole = tmp_path / "whole"
+    assert leadline("import", "result", str(other), "--into", str(whole)).returncode == 0
+    assert [(whole / "r0000" / path).read_bytes() for path in printed] == [
+        path.name.encode() for path in printed
+    ]
     nothing = leadline("import", "result", str(target), "--into", str(here))
     assert nothing.returncode == 2
     assert "no result at or below" in nothing.stderr

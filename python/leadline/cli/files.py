@@ -45,13 +45,12 @@ def _behind_links(path: Path) -> Path:
 def _result_of(path: Path) -> Path | None:
     """The result that a file is a part of, there already or not."""
     from leadline.published.store import DOCUMENT
-    from leadline.store.files import JOURNAL, MANIFEST, RECORDS
+    from leadline.store.files import JOURNAL, MANIFEST, RECORDS, WORKFLOWS
     from leadline.store.index import INDEX
     from leadline.store.reader import check_manifest
     from leadline.store.replay_script import SCRIPT
     from leadline.store.tables import TABLES
     from leadline.tracing.store import TRACE_TABLES
-    from leadline.workflows.store import WORKFLOWS
 
     place = Path(os.path.realpath(path.parent)) / path.name
     if place.name in (MANIFEST, JOURNAL, INDEX, SCRIPT, DOCUMENT, WORKFLOWS):

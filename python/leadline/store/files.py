@@ -17,6 +17,9 @@ from leadline.removal import open_in, remove_entries
 MANIFEST = "manifest.json"
 JOURNAL = "events.jsonl"
 RECORDS = "records"  # the engine's own files of the trial that is running; empty afterwards
+OUTPUT = "output"  # what programs printed, by trial
+HOST_FILES = "host_files"  # what they wrote on other hosts, by host
+WORKFLOWS = "workflows.json"  # of a result that holds what a media platform noted
 PROOF = "proof"  # below the result of a search of settings: the result that proves what it found
 RESULT_FORMAT = "leadline.result"
 RESULT_VERSION = 1

@@ -10,14 +10,25 @@ from pathlib import Path
 from leadline.errors import ResultError, UsageError
 from leadline.published.store import DOCUMENT, read_document
 from leadline.store.by_host import BY_HOST, read_by_host
-from leadline.store.files import JOURNAL, MANIFEST, PROOF, make_directory, written_whole
+from leadline.store.files import (
+    HOST_FILES,
+    JOURNAL,
+    MANIFEST,
+    OUTPUT,
+    PROOF,
+    WORKFLOWS,
+    make_directory,
+    written_whole,
+)
 from leadline.store.making import made_result
 from leadline.store.own.acks import ACKS
 from leadline.store.own.proposals import PROPOSALS, read_proposals
 from leadline.store.own.stages import STAGES, read_stages
 from leadline.store.reader import Result, find_results, open_result
+from leadline.store.replay_script import SCRIPT
 from leadline.store.tables import TABLES
 from leadline.tracing.store import TRACE_TABLES, check_trace, traced_trials
+from leadline.workflows.store import read_stored_workflows
 
 _UNSAFE = re.compile(r"[^A-Za-z0-9._-]")
 
@@ -32,6 +43,9 @@ def check_whole(path: Path) -> Result:
     result = open_result(path)
     if result.published:
         read_document(result)
+        return result
+    if result.workflows:
+        read_stored_workflows(result)
         return result
     for trial in traced_trials(result):
         check_trace(result, trial)
@@ -87,13 +101,15 @@ def copy_result(result: Result, directory: Path) -> Path:
 
 def _files(path: Path) -> Iterator[Path]:
     """The files that make a result; a summary is made anew, and what is not ours stays behind."""
-    for name in (MANIFEST, JOURNAL, DOCUMENT, PROPOSALS):
+    for name in (MANIFEST, JOURNAL, DOCUMENT, PROPOSALS, WORKFLOWS, SCRIPT):
         if (path / name).is_file():
             yield path / name
     if (path / PROPOSALS).is_file() and (path / PROOF / MANIFEST).is_file():  # of a search: a result itself
         yield from _files(path / PROOF)
     for table in (*TABLES, *TRACE_TABLES, STAGES, ACKS, *(f"{BY_HOST}/{name}" for name in TABLES)):
         yield from sorted((path / table).glob("*.parquet"))
+    for tree in (OUTPUT, HOST_FILES):  # their names are the programs' own
+        yield from sorted(file for file in (path / tree).rglob("*") if file.is_file())
 
 
 def _compare(result: Result, copy: Path) -> None:

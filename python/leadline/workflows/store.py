@@ -10,12 +10,11 @@ from pathlib import Path
 from typing import Any
 
 from leadline.foreign import parse_json, read_plain, reading
-from leadline.store.files import storing, write_whole
+from leadline.store.files import WORKFLOWS, storing, write_whole
 from leadline.store.reader import KIND_WORKFLOWS, Result
 from leadline.store.writer import create_result
 from leadline.workflows.reading import Workflow
 
-WORKFLOWS = "workflows.json"
 FORMAT = "leadline.workflows/1"
 _BYTES_MAX = 1 << 30
 

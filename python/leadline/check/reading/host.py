@@ -91,7 +91,7 @@ def _mitigations(sys: Path) -> str | None:
 
 
 def _free_memory_returned(sys: Path) -> bool:
-    """Whether what is free goes back to the hypervisor by itself (free page reporting of virtio's balloon)."""
+    """Whether free memory goes back to the hypervisor by itself: free page reporting of virtio's balloon."""
     bits = [text_of(place) or "" for place in (sys / "bus/virtio/drivers/virtio_balloon").glob("*/features")]
     return any(one[_BALLOON_REPORTING : _BALLOON_REPORTING + 1] == "1" for one in bits)
 

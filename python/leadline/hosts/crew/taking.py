@@ -17,12 +17,11 @@ from leadline.hosts.model import HostTrial
 from leadline.plan.model import PlannedCell, Trial
 from leadline.removal import discard_tree
 from leadline.store.by_host import StoredRows
-from leadline.store.files import RECORDS, make_directory, storing, write_whole
+from leadline.store.files import HOST_FILES, RECORDS, make_directory, storing, write_whole
 from leadline.store.tables import TABLES, LatencyRow, SeriesRow, TrialRow
 from leadline.store.writer import ResultWriter, StoredTrial
 from leadline.workloads.conducted import conducted
 
-HOST_FILES = "host_files"
 _FETCH_S = 600.0
 _FETCH_BYTES = 64 << 20  # in one message
 

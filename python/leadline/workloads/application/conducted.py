@@ -5,14 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from leadline.run.face import Assignment, Conducted, Say
+from leadline.store.files import OUTPUT
 from leadline.workloads.application.staging import forget_input, stage_input_of
 from leadline.workloads.application.trial import run_trial
 
 if TYPE_CHECKING:
     from leadline import _core
     from leadline.workloads.application.job import ApplicationJob
-
-OUTPUT = "output"  # directory of a result: what programs printed, by trial
 
 
 def program_job(job: ApplicationJob, given: Assignment) -> dict[str, Any]:
