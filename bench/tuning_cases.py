@@ -454,7 +454,7 @@ CASES = (
         "bluestore_throttle_bytes",
         "128M",
         "nothing",
-        "16 writes of 4 KiB are asked for and each takes 20 ms on its way: the default of 64 MiB is never full",
+        "16 writes of 4 KiB are asked for, each takes 20 ms on its way: the default, 64 MiB, is never full",
         "rados",
         _SMALL_WRITES,
         made=_late("0.04"),
