@@ -9,14 +9,13 @@ The section is written anew after each file, so that a run which ends early
 loses one; rows of other files stay.
 
 What may be the reason of a difference is tried by rows of their own: an option that both are given
-(`--add`), memory that the hypervisor has not taken back (`--warm`), or fio in leadline's place (`--twice`).
+(`--add`), caches that stay as they are (`--kept`), or fio in leadline's place (`--twice`).
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-import mmap
 import os
 import re
 import shutil
@@ -25,7 +24,6 @@ import statistics
 import subprocess
 import sys
 import tempfile
-import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -78,12 +76,10 @@ _ROW = re.compile(r"^\| (`[^`]+\.fio`(?: with `[^`]+`)?) \|")
 _PLACES = ("directory", "filename")
 _HUGE_PAGES = Path("/proc/sys/vm/nr_hugepages")
 _HUGE_PAGES_ENOUGH = 256  # of 2 MiB: more than the buffers of any of these jobs
-_WARM_BYTES, _WARM_EVERY_S = 1 << 30, 0.5
-_MADV_POPULATE_WRITE = 23
 _OTHER_SEEDS = 1000  # more than there are pairs
 
 
-Side = Callable[[Path, Path, int], "dict[str, Done]"]
+Side = Callable[[Path, Path, int, bool], "dict[str, Done]"]
 
 
 class NotEndedError(Exception):
@@ -108,11 +104,12 @@ class Done:
 
 @dataclass(frozen=True)
 class Pairing:
-    """Who run a job file in turns, what is `added` to its options for both, and where they do it."""
+    """Who run a job file in turns, what is `added` to its options for both, where, and from which state."""
 
     sides: tuple[Side, Side]
     added: tuple[str, ...]
     place: Path
+    caches_kept: bool
 
 
 def main() -> int:
@@ -129,11 +126,7 @@ def main() -> int:
     parser.add_argument(
         "--twice", action="store_true", help="fio against itself: what the disk alone scatters"
     )
-    parser.add_argument(
-        "--warm",
-        action="store_true",
-        help="with free memory that the host has not given back to a hypervisor",
-    )
+    parser.add_argument("--kept", action="store_true", help="drop no caches before a job")
     parser.add_argument("--print", action="store_true", help="print the section, and write nothing")
     asked = parser.parse_args()
     files = [path for one in asked.examples for path in sorted(one.glob("*.fio")) if _runs(path)]
@@ -142,47 +135,21 @@ def main() -> int:
     rows = {} if asked.print else _rows_there()
     with ExitStack() as around:
         around.callback(shutil.rmtree, place)
-        if asked.warm:
-            around.enter_context(_warm_memory())
         if "mem=mmaphuge" in asked.add:
             around.enter_context(_huge_pages())
         for path in chosen:
             print(path.name, file=sys.stderr, flush=True)
-            words = (("fio twice", asked.twice), ("warm memory", asked.warm))
+            words = (("fio twice", asked.twice), ("caches kept", asked.kept))
             with_ = [word for word, is_so in words if is_so] + asked.add
             name = f"`{path.name}`" + (f" with `{' '.join(with_)}`" if with_ else "")
             sides = (_by_fio, _by_fio_again if asked.twice else _by_leadline)
-            found = _rows(path, Pairing(sides, tuple(asked.add), place), asked.rounds)
+            found = _rows(path, Pairing(sides, tuple(asked.add), place, asked.kept), asked.rounds)
             rows[name] = [f"| {name} {row}" for row in found]
             if not asked.print:
                 put(RESULTS, SECTION, "\n".join(section(rows)))
     if asked.print:
         print("\n".join(section(rows)))
     return 0
-
-
-@contextmanager
-def _warm_memory() -> Iterator[None]:
-    """Memory is taken and freed again and again, so that what a job takes next is the machine's already.
-
-    A virtual machine with free page reporting gives back what was free for seconds, and the first who
-    writes there waits for the hypervisor.
-    """
-    over = threading.Event()
-
-    def touch() -> None:
-        while not over.wait(_WARM_EVERY_S):
-            with mmap.mmap(-1, _WARM_BYTES, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS) as memory:
-                memory.madvise(mmap.MADV_HUGEPAGE)
-                memory.madvise(_MADV_POPULATE_WRITE)
-
-    thread = threading.Thread(target=touch)
-    thread.start()
-    try:
-        yield
-    finally:
-        over.set()
-        thread.join()
 
 
 @contextmanager
@@ -303,15 +270,16 @@ def _pair(path: Path, pairing: Pairing, turn: int) -> tuple[dict[str, Done], dic
         own.mkdir()
         job.write_text(text)
         try:
-            found[side] = side(job, own, turn + 1)
+            found[side] = side(job, own, turn + 1, pairing.caches_kept)
         finally:
             shutil.rmtree(own)
     return found[pairing.sides[0]], found[pairing.sides[1]]
 
 
-def _by_fio(job: Path, own: Path, seed: int) -> dict[str, Done]:
+def _by_fio(job: Path, own: Path, seed: int, caches_kept: bool) -> dict[str, Done]:
     """Of each job of the file, its clones added up."""
-    job.write_text(f"[global]\ndirectory={own}\nexec_prerun={_CLEAN}\nrandseed={seed}\n{job.read_text()}")
+    before = "" if caches_kept else f"exec_prerun={_CLEAN}\n"
+    job.write_text(f"[global]\ndirectory={own}\n{before}randseed={seed}\n{job.read_text()}")
     text = _output(["fio", "--output-format=json", str(job)], own, (0,))
     clones: dict[str, list[Done]] = {}
     for found in json.loads(text[text.index("{") :])["jobs"]:
@@ -336,12 +304,12 @@ def _by_fio(job: Path, own: Path, seed: int) -> dict[str, Done]:
     }
 
 
-def _by_fio_again(job: Path, own: Path, seed: int) -> dict[str, Done]:
+def _by_fio_again(job: Path, own: Path, seed: int, caches_kept: bool) -> dict[str, Done]:
     """The other side of fio against itself, with another order and other shares of reads."""
-    return _by_fio(job, own, seed + _OTHER_SEEDS)
+    return _by_fio(job, own, seed + _OTHER_SEEDS, caches_kept)
 
 
-def _by_leadline(job: Path, own: Path, seed: int) -> dict[str, Done]:
+def _by_leadline(job: Path, own: Path, seed: int, caches_kept: bool) -> dict[str, Done]:
     """Of each job of the file, from the result's own table."""
     out = own / "result"
     where = "null://" if "ioengine=null" in job.read_text() else str(own)
@@ -354,7 +322,7 @@ def _by_leadline(job: Path, own: Path, seed: int) -> dict[str, Done]:
         "1",
         "--no-ceph",
         "--quiet",
-        "--drop-caches",
+        *(() if caches_kept else ("--drop-caches",)),
         "--seed",
         str(seed),
     ]
