@@ -37,8 +37,9 @@ Eight settings that cannot matter for reads and writes of objects, proved {proof
 with {works} works; four proofs of different settings ran at once on clients of their own, each a load to the
 others on the host's two cores. A comparison is one work in one proof. The verdict of a proof errs for any of
 its works in at most 5 % of proofs: "helps" in at most 2.5 %. A comparison alone, at its own 95 %, is above 1
-by chance in 2.5 %. Trials of 1 s. They had only the processor time that other work of a busy host left: so
-wide are their intervals that "does nothing" could not be said.
+by chance in 2.5 %. Trials of 1 s on a host of two cores, whose four proofs share them: so wide are their
+intervals that "does nothing" could hardly be said. Alone, two settings that must do nothing were among the
+cases above.
 """
 
 
@@ -144,9 +145,7 @@ def _by_hand(found: Mapping[str, float]) -> str:
 
 def _placebos(runs: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     each = Counter(one["placebo"] for one in runs)
-    yield from _PLACEBOS.format(
-        proofs=f"{min(each.values(), default=0)} to {max(each.values(), default=0)}", works=len(PLACEBO_WORKS)
-    ).splitlines()
+    yield from _PLACEBOS.format(proofs=_from_to(list(each.values())), works=len(PLACEBO_WORKS)).splitlines()
     yield ""
     yield (
         "| setting | why it cannot matter | proofs | helps | harms | does nothing | undecided or not judged "
@@ -162,14 +161,21 @@ def _placebos(runs: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     yield ""
     if whole["proofs"]:
         proofs, comparisons = whole["proofs"], whole["comparisons"]
+        chance, alone = 0.025 * proofs, 0.025 * comparisons
+        yield f'By chance alone at most {chance:.1f} of {proofs} proofs say "helps": {whole["helps"]} did.'
+        yield f'At most as many say "harms": {whole["harms"]} did.'
         yield (
-            f'By chance alone at most {0.025 * proofs:.1f} of {proofs} proofs say "helps": '
-            f"{whole['helps']} did. About {0.025 * comparisons:.1f} of {comparisons} comparisons "
-            f"alone are above 1: {whole['above']} were."
+            f"About {alone:.1f} of {comparisons} comparisons alone are above 1, and as many below: "
+            f"{whole['above']} and {whole['below']} were."
         )
         seconds = sum(one["seconds"] for one in runs)
         yield f"A proof took {seconds / len(runs):.0f} s on average."
         yield ""
+
+
+def _from_to(counts: Sequence[int]) -> str:
+    least, most = min(counts, default=0), max(counts, default=0)
+    return f"{least}" if least == most else f"{least} to {most}"
 
 
 def _counts(runs: Sequence[Mapping[str, Any]]) -> Counter[str]:
