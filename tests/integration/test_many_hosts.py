@@ -217,16 +217,18 @@ def sessions(worker: int) -> Iterator[int]:
                 yield pid
 
 
-def kill_while_it_opens(own: DaskWorkers, name: str) -> None:
+def kill_while_it_opens(own: DaskWorkers, name: str, run: Process) -> None:
     """Kill a host's session between the making of its directory and its first attempt, step by step."""
     end = time.monotonic() + LONG_S
     while (pid := next(sessions(own.workers[name].pid), None)) is None:
-        assert time.monotonic() < end
+        assert run.poll() is None, run.communicate()
+        assert time.monotonic() < end, own.log(name)
+        time.sleep(0.001)
     while not list(own.state(name).rglob("manifest.json")):
         os.kill(pid, signal.SIGCONT)
         time.sleep(0.01)
         os.kill(pid, signal.SIGSTOP)
-        assert time.monotonic() < end
+        assert time.monotonic() < end, own.log(name)
     os.kill(pid, signal.SIGKILL)
 
 
@@ -234,7 +236,7 @@ def test_a_session_killed_while_it_opens(own: DaskWorkers, tiny: Path, target: P
     """There is no result then to undo by: what the hosts had begun to keep goes with it."""
     out = tmp_path / "out"
     process = begin(tiny, target, out, *on(own))
-    kill_while_it_opens(own, "beta")
+    kill_while_it_opens(own, "beta", process)
     _, errors = process.communicate(timeout=LONG_S)
     assert process.returncode == 2, errors
     assert "host beta: the session, process" in errors
