@@ -53,6 +53,29 @@ def test_a_host_that_is_gone_is_never_fine(leadline: Command, tmp_path: Path) ->
     assert {one["subject"] for one in facts if one["kind"] == "host"} == {"alpha"}
 
 
+def test_a_host_that_cannot_be_reached_is_a_gap_and_roles_are_those_of_the_file(
+    leadline: Command, crew: DaskWorkers, tmp_path: Path
+) -> None:
+    hosts, first = (
+        tmp_path / "hosts.yaml",
+        f"scheduler: {crew.address}\nsame_machine: true\nwait: 1s\nhosts:\n",
+    )
+    hosts.write_text(first + "  alpha: {roles: [mon]}\n  beta: {roles: [osd]}\n  gone:\n")
+    words = ("check", "--hosts", str(hosts), "--no-ceph", "--no-streams", "--json")
+    done = leadline(*words, timeout=200)
+    assert done.returncode in (0, 3), done.stderr
+    found = json.loads(done.stdout)
+    missing = [one for one in found["facts"] if one["subject"].startswith("gone/")]
+    assert [one["value"] for one in missing] == [None]
+    assert "did not come within 1 s" in missing[0]["missing"]
+    assert found["roles_of"] == {"alpha": ["mon"], "beta": ["osd"]}
+    assert {one["subject"] for one in found["checked"] if one["name"] == "open-files"} == {"beta"}
+    hosts.write_text(first + "  gone:\n")
+    nobody = leadline(*words, timeout=200)
+    assert nobody.returncode == 2
+    assert "gone did not come" in nobody.stderr
+
+
 def test_places_are_measured_on_each_host(leadline: Command, crew: DaskWorkers, tmp_path: Path) -> None:
     facts = checked(leadline, crew, "--no-streams", "--on", str(tmp_path))["facts"]
     measured = {one["subject"]: one["value"] for one in facts if one["name"] == "randread_4k_iops"}

@@ -15,7 +15,7 @@ import pytest
 
 from leadline.check.document import as_document, changes, read_facts
 from leadline.check.facts import Fact, Value, told
-from leadline.check.judged import Checked, judge
+from leadline.check.judged import Checked, host_of, judge
 from leadline.check.measured.echoes import echo_all, path_facts
 from leadline.check.measured.streams import HostAnswer, Words, parsed, stream_facts
 from leadline.check.reading.cluster import cluster_facts
@@ -73,6 +73,23 @@ def test_rows_of_other_roles_are_left_out() -> None:
     fact = Fact("host", "a", "open_files_max", 1024)
     assert ("open-files", "a") in states([fact], "osd")
     assert ("open-files", "a") not in states([fact], "mon")
+
+
+def test_a_host_with_roles_of_its_own_is_asked_what_these_ask() -> None:
+    facts = [Fact("host", host, "open_files_max", 1024) for host in ("a", "b")]
+    judged = judge(facts, rows(), ROLES, {"b": ("mon",)})
+    assert {one.subject for one in judged if one.row.name == "open-files"} == {"a"}
+    devices = [Fact("device", f"{host}/sda", "scheduler", "bfq") for host in ("a", "b")]
+    of_osds = replace(rows_by_name("scheduler"), roles=("osd",))
+    assert [one.subject for one in judge(devices, [of_osds], ROLES, {"b": ("mon",)})] == ["a/sda"]
+
+
+@pytest.mark.parametrize(
+    "subject",
+    ["node1.site", "node1.site/sda", "node1.site/eth0@10.0.0.0/24", "node1.site:/mnt", "node1.site > b"],
+)
+def test_a_part_is_of_the_host_that_its_name_begins_with(subject: str) -> None:
+    assert host_of(subject) == "node1.site"
 
 
 def test_the_odd_host_is_the_one_that_differs_from_most() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -28,20 +29,37 @@ class Checked:
     reason: str = ""
 
 
-def judge(facts: Sequence[Fact], rows: Sequence[Row], roles: Collection[str]) -> tuple[Checked, ...]:
-    """Every row for every part that has its fact; those out of line first, the serious ones before others."""
+def judge(
+    facts: Sequence[Fact],
+    rows: Sequence[Row],
+    roles: Collection[str],
+    roles_of: Mapping[str, Collection[str]] | None = None,
+) -> tuple[Checked, ...]:
+    """Every row for every part that has its fact; those out of line first, the serious ones before others.
+
+    `roles_of` are those of single hosts, in place of `roles`.
+    """
+    by_host = {} if roles_of is None else roles_of
     known = {(fact.kind, fact.subject, fact.name): fact for fact in facts}
     found: list[Checked] = []
     for row in rows:
-        if not set(roles) & set(row.roles):
-            continue
-        own = [fact for fact in facts if (fact.kind, fact.name) == (row.kind, row.fact)]
+        own = [
+            fact
+            for fact in facts
+            if (fact.kind, fact.name) == (row.kind, row.fact)
+            and set(by_host.get(host_of(fact.subject), roles)) & set(row.roles)
+        ]
         asked = [fact for fact in own if not _holds(row.unless, fact, known)]
         judged = _same(row, asked, known) if row.same else (_against(row, fact) for fact in asked)
         doubtful = {fact.subject for fact in asked if _holds(row.undecided, fact, known)}
         found += (_undecided(one) if one.subject in doubtful else one for one in judged)
     order = {"out_of_line": 0, "unknown": 1, "fine": 2}
     return tuple(sorted(found, key=lambda one: (order[one.state], SEVERITIES.index(one.row.severity))))
+
+
+def host_of(subject: str) -> str:
+    """The host of a part: `host`, `host/device`, `host/interface@network`, `host:place`, `host > other`."""
+    return re.split(r"[/:]| > ", subject, maxsplit=1)[0]
 
 
 def _holds(values: Mapping[str, Value], fact: Fact, known: Known) -> bool:

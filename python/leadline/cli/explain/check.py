@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import platform
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,7 +13,7 @@ from typing import TYPE_CHECKING
 import click
 
 from leadline.cli.console import echo_text
-from leadline.cli.explain.check_members import LabMembers, echoes, facts_of_members, members_of
+from leadline.cli.explain.check_members import LabMembers, echoes, facts_of_members, members_of, no_facts
 from leadline.cli.explain.check_printed import print_check
 from leadline.cli.explain.check_storage import measure_storage, storage_options
 from leadline.cli.machine.lab_targets import check_lab_places, lab_option
@@ -22,8 +23,6 @@ from leadline.cli.paths import AskedPath
 from leadline.errors import UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from leadline.check.facts import Fact
     from leadline.cli.measure.hosts_options import HostsOptions
     from leadline.lab import Lab
@@ -115,15 +114,19 @@ def command(
     from leadline.check.shown import shown
     from leadline.cli.files import write_file
 
-    found = _facts_of_all(name, lab, hosts, on, destroy, streams=not no_streams)
+    found, roles_of = _facts_of_all(name, lab, hosts, on, destroy, streams=not no_streams)
     found += echoes(_host_name(name), {peer: peer for peer in peers})
     for path in others:
         found = _joined(found, read_facts(path), path)
     found += [] if no_ceph else _facts_of_cluster(lab, conf)
-    checked = judge(found, rows(), roles or _ROLES)
+    checked = judge(found, rows(), roles or _ROLES, roles_of)
     moved = changes(read_facts(baseline), found) if baseline is not None else None
     created = datetime.now(UTC).isoformat(timespec="seconds")
-    details = {"created": created, "roles": list(roles or _ROLES)}
+    details = {
+        "created": created,
+        "roles": list(roles or _ROLES),
+        "roles_of": {host: list(own) for host, own in roles_of.items()},
+    }
     document, view = as_document(found, checked, details), shown(found, checked, moved)
     if out is not None:
         write_file(out, (json.dumps(document, indent=1) + "\n").encode(), "-o")
@@ -147,20 +150,21 @@ def _facts_of_all(
     destroy: tuple[Path, ...],
     *,
     streams: bool,
-) -> list[Fact]:
-    """Of the hosts that were named; else of this one, and of a lab's members."""
+) -> tuple[list[Fact], Mapping[str, Sequence[str]]]:
+    """Of the hosts that were named; else of this one, and of a lab's members. With roles that a host has."""
     if not hosts:
         measured = measure_storage(_host_name(name), on, destroy)
         found = _facts_here(name)
         if lab is not None:
             found += facts_of_members(LabMembers(_lab(lab)), (), named=False, streams=streams)
-        return found + measured
+        return found + measured, {}
     if lab is not None or name is not None or destroy:
         given = "--lab" if lab is not None else "--as" if name is not None else "--destroy"
         raise UsageError(f"{given} and hosts are two questions", "ask one after the other")
     with members_of(hosts) as members:
         own = [word for place in on for word in ("--on", str(place))]
-        return facts_of_members(members, own, named=True, streams=streams, limit_s=_PLACE_S * len(on))
+        found = facts_of_members(members, own, named=True, streams=streams, limit_s=_PLACE_S * len(on))
+        return found + [no_facts(host, f"it {why}") for host, why in members.gaps.items()], members.roles
 
 
 def _host_name(name: str | None) -> str:

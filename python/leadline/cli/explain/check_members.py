@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from leadline.lab import Lab
 
 _MEMBER_S = 30.0
+_SHOWN = 5  # hosts in one message
 _ENDED_S = 5.0  # between a host's own limit and nobody's waiting for it any more
 
 
@@ -70,11 +71,18 @@ class LabMembers:
 class CrewMembers:
     """Hosts that a study would run on, by Dask."""
 
-    def __init__(self, crew: Crew, addresses: Mapping[str, str]) -> None:
+    def __init__(
+        self,
+        crew: Crew,
+        addresses: Mapping[str, str],
+        gaps: Mapping[str, str],
+        roles: Mapping[str, Sequence[str]],
+    ) -> None:
+        """`gaps` are hosts that cannot be asked, with why; `roles` what the hosts file says that each is."""
         from leadline.hosts.crew.remote import remote
 
         self._crew, self._function = crew, remote().check_part
-        self.addresses = addresses
+        self.addresses, self.gaps, self.roles = addresses, gaps, roles
 
     def ask(self, words: Mapping[str, Words], limit_s: float) -> Mapping[str, HostAnswer]:
         """See CheckMembers."""
@@ -91,21 +99,30 @@ class CrewMembers:
 
 @contextmanager
 def members_of(hosts: HostsOptions) -> Iterator[CrewMembers]:
-    """The hosts that were named, with this version; Dask's connection lasts as long as the block."""
+    """The hosts that were named; Dask's connection lasts as long as the block. Raises UsageError.
+
+    Those that cannot be reached, or have no leadline that can be asked, are gaps; none but these is an error.
+    """
     from leadline.cli.measure.hosts_options import say_aside
     from leadline.errors import UsageError
-    from leadline.hosts.crew.checks import check_versions, hosts_of
+    from leadline.hosts.crew.checks import there_and_fit
     from leadline.hosts.crew.connect import connected, host_of
 
     if hosts.on_lab:
         raise UsageError("--hosts lab is of studies", "check each member of a lab: leadline check --lab")
     asked = hosts.asked()
     assert asked is not None  # noqa: S101 - called where some were named
-    with connected(asked, say_aside, lambda: False) as crew:
-        found = hosts_of(asked, crew.workers())
-        crew.assign({host.name: host.address for host in found})
-        check_versions(found, crew.versions())
-        yield CrewMembers(crew, {host.name: host_of(host.address) for host in found})
+    gaps: dict[str, str] = {}
+    with connected(asked, say_aside, lambda: False, gaps) as crew:
+        found = there_and_fit(asked, crew, gaps)
+        addresses = {host.name: host_of(host.address) for host in found if host.name not in gaps}
+        if not addresses:
+            words = [f"{name} {why}" for name, why in list(gaps.items())[:_SHOWN]]
+            raise UsageError(
+                f"no host could be checked: {'; '.join(words)}",
+                "try `ssh HOST PYTHON -m leadline --version` for each; see docs/many-hosts.md",
+            )
+        yield CrewMembers(crew, addresses, gaps, {one.name: one.roles for one in asked.hosts if one.roles})
 
 
 def facts_of_members(
@@ -128,6 +145,13 @@ def facts_of_members(
     return found + stream_facts(members.addresses, members.ask)
 
 
+def no_facts(host: str, why: str) -> Fact:
+    """Of a host that nothing could be read of."""
+    from leadline.check.facts import Fact
+
+    return Fact("interface", f"{host}/all", "mtu", None, why)
+
+
 def _own_facts(members: CheckMembers, own_words: Sequence[str], limit_s: float, *, named: bool) -> list[Fact]:
     from leadline.check.facts import Fact
 
@@ -141,7 +165,7 @@ def _own_facts(members: CheckMembers, own_words: Sequence[str], limit_s: float, 
             found += [Fact.from_json(fact) for fact in json.loads(answer.output)["facts"]]
         except (ValueError, KeyError, TypeError) as error:
             why = answer.problem or f"it answers with no check: {error}"
-            found.append(Fact("interface", f"{host}/all", "mtu", None, why))
+            found.append(no_facts(host, why))
     return found
 
 

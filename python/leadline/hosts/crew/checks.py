@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import platform
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from leadline import _core, units
@@ -79,6 +79,19 @@ def unfit(hosts: Sequence[StudyHost], versions: Mapping[str, Mapping[str, Any]])
         elif found.get("leadline") is None:
             problems[host.name] = "has no leadline in the Python that runs its Dask worker"
     return problems
+
+
+def there_and_fit(asked: HostsAsked, crew: Crew, gaps: dict[str, str]) -> tuple[StudyHost, ...]:
+    """The hosts that are there, for calls by name; `gaps` gets those that cannot be asked, with why."""
+    workers = crew.workers()
+    names = {one.name for one in workers}
+    there = tuple(one for one in asked.hosts if one.name in names)
+    if asked.hosts and not there:
+        return ()
+    found = hosts_of(replace(asked, hosts=there), workers)
+    crew.assign({one.name: one.address for one in found})
+    gaps.update(unfit(found, crew.versions()))
+    return found
 
 
 def look(

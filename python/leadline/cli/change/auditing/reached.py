@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, cast
 
 from leadline.cli.measure.hosts_options import HostsOptions, say_aside
@@ -68,17 +67,10 @@ def _ask(
 ) -> tuple[tuple[StudyHost, ...], Mapping[str, Said]]:
     """The hosts that are there, and what those said that can be asked. The others are named in `gaps`."""
     from leadline.hosts.crew.calls import Order
-    from leadline.hosts.crew.checks import hosts_of, unfit
+    from leadline.hosts.crew.checks import there_and_fit
     from leadline.hosts.crew.remote import remote
 
-    workers = crew.workers()
-    names = {one.name for one in workers}
-    there = tuple(one for one in asked.hosts if one.name in names)
-    if asked.hosts and not there:
-        return (), {}
-    found = hosts_of(replace(asked, hosts=there), workers)
-    crew.assign({one.name: one.address for one in found})
-    gaps.update(unfit(found, crew.versions()))
+    found = there_and_fit(asked, crew, gaps)
     arguments = {one.name: (question, _HOST_S) for one in found if one.name not in gaps}
     limit_s = _HOST_S + _ENDED_S + _LOADS_S * len(arguments)
     return found, crew.ask(Order(remote().audit_part, arguments, f"audit-{secrets.token_hex(4)}", limit_s))
