@@ -20,7 +20,7 @@ from leadline.sizing.hardware import Catalogue, read_catalogue
 from leadline.sizing.links import GOODPUT
 from leadline.sizing.moved import Inputs, changed, sensitivity
 from leadline.sizing.shown import shown
-from leadline.sizing.small import topology_text
+from leadline.sizing.small import Carried, in_small
 from leadline.verdict.bounded.requirements import read_requirements
 
 _HEAD = "format: leadline.requirements/1\nsizing:\n  capacity: 100 TB\n  protection: ['3', '4+2']\n"
@@ -108,7 +108,7 @@ def test_a_design_in_small_is_one_that_a_lab_reads(name: str, network: str) -> N
     """With a host for each shard and for those that may be lost, and uplinks in proportion."""
     inputs = _inputs(_WRITES + network)
     one = inputs.every()[name]
-    lab = read_topology(topology_text(inputs, one), "small.yaml", {}, made_here=False)
+    lab = read_topology(in_small(inputs, one).text, "small.yaml", {}, made_here=False)
     hosts = lab.topology.hosts
     assert len(hosts) == min(one.hosts, 4 if name == "small/3" else 7)
     assert {host.link.rate_bit_s for host in hosts} == {10**9}
@@ -118,6 +118,20 @@ def test_a_design_in_small_is_one_that_a_lab_reads(name: str, network: str) -> N
         )
         assert {rack.uplink.rate_bit_s for rack in lab.topology.switches if rack.above} == {below * 10**8}
     assert name == "small/3" or lab.erasure == (4, 2)
+
+
+def test_what_a_design_in_small_carries_is_of_its_own_links_and_clients() -> None:
+    """10 Gbit/s made 1: of three copies one link of four takes 3/4; four clients have a link each."""
+    inputs = _inputs(_WRITES)
+    small = in_small(inputs, inputs.every()["small/3"])
+    link = 1e9 / 8 * GOODPUT
+    assert small.hosts == 4
+    assert small.written == Carried(pytest.approx(link / (3 / 4)), "links of the hosts, in")
+    assert small.read == Carried(pytest.approx(link * 4), "links of the hosts, out")
+    tenth = in_small(inputs, inputs.every()["small/3"], 1e8)
+    assert tenth.written.bytes_s == pytest.approx(small.written.bytes_s / 10)
+    one_client = in_small(_inputs("  clients: {a: {clients: 1, write: 5 MB/s}}\n"), inputs.every()["small/3"])
+    assert one_client.read == Carried(pytest.approx(link), "links of the clients")
 
 
 def test_a_page_takes_a_kind_of_host_as_text() -> None:

@@ -18,7 +18,7 @@ from leadline.sizing.designs import design_of, designs, lacks
 from leadline.sizing.hardware import Catalogue, read_catalogue
 from leadline.sizing.links import GOODPUT
 from leadline.sizing.moved import Inputs, sensitivity
-from leadline.sizing.small import topology_text
+from leadline.sizing.small import in_small
 from leadline.verdict.bounded.requirements import Requirements, read_requirements
 
 _HEAD = "format: leadline.requirements/1\nsizing:\n  capacity: 100 TB\n  protection: ['4+2']\n"
@@ -110,7 +110,7 @@ def test_a_tenth_of_the_pools_is_an_input() -> None:
 
 def test_a_design_in_small_says_that_it_has_one_class_only() -> None:
     inputs = Inputs(_asked(), _catalogue())
-    text = topology_text(inputs, inputs.every()["both/4+2"])
+    text = in_small(inputs, inputs.every()["both/4+2"]).text
     assert "no devices of other classes: pools metadata" in text
     read_topology(text, "small.yaml", {}, made_here=False)
 

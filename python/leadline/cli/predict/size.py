@@ -9,11 +9,13 @@ from typing import TYPE_CHECKING
 
 import click
 
-from leadline.cli.console import echo_text
+from leadline import units
+from leadline.cli.console import echo, echo_text
+from leadline.cli.files import write_file
 from leadline.cli.options import out_option
 from leadline.cli.paths import AskedPath
 from leadline.cli.predict.size_printed import csv_text, print_beside, print_sizing
-from leadline.errors import UsageError
+from leadline.errors import SpecError, UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -51,6 +53,13 @@ _EXIT_NONE = 4
 @click.option("--design", metavar="NAME", help="Which one -o writes.  [default: the first]")
 @out_option("Write the design in small for lab up --topology.")
 @click.option(
+    "--small-link",
+    default="1Gbit",
+    show_default=True,
+    metavar="RATE",
+    help="With -o: what a link has at most there. A lab's processors carry so much for all OSDs together.",
+)
+@click.option(
     "--csv",
     "table",
     type=AskedPath(dir_okay=False),
@@ -67,6 +76,7 @@ def command(
     what_if: str | None,
     design: str | None,
     out: Path | None,
+    small_link: str,
     table: Path | None,
     page: Path | None,
     as_json: bool,
@@ -108,7 +118,10 @@ def command(
             print_beside(pairs, inputs, after, what_if)
         return 0
     seen = measured_in(results, inputs.asked)
-    _write(inputs, front, _chosen(inputs, front, design) if out else None, out, table)
+    if out is not None:
+        _write_small(inputs, _chosen(inputs, front, design), out, small_link)
+    if table is not None:
+        write_file(table, csv_text(inputs, front).encode(), "--csv")
     if as_json:
         echo_text(
             json.dumps(
@@ -142,21 +155,23 @@ def _chosen(inputs: Inputs, front: Sequence[Design], name: str | None) -> Design
     return front[0]
 
 
-def _write(
-    inputs: Inputs, front: Sequence[Design], chosen: Design | None, out: Path | None, table: Path | None
-) -> None:
-    """The files that were asked for; a topology as the lab itself reads it, or not at all."""
-    from leadline.cli.files import write_file
+def _write_small(inputs: Inputs, chosen: Design, out: Path, link: str) -> None:
+    """A topology as the lab itself reads it, or not at all; and said, what its links are to carry."""
+    from leadline.lab.network.topology_file import read_topology
+    from leadline.sizing.small import in_small
 
-    if out is not None and chosen is not None:
-        from leadline.lab.network.topology_file import read_topology
-        from leadline.sizing.small import topology_text
-
-        text = topology_text(inputs, chosen)
-        read_topology(text, f"{chosen.name} in small", {}, made_here=False)
-        write_file(out, text.encode(), "-o")
-    if table is not None:
-        write_file(table, csv_text(inputs, front).encode(), "--csv")
+    try:
+        rate = units.parse_bit_rate(link)
+    except SpecError as error:
+        raise UsageError(f"--small-link {link[:40]!a}: {error.message}", error.remedy) from None
+    small = in_small(inputs, chosen, rate)
+    read_topology(small.text, f"{chosen.name} in small", {}, made_here=False)
+    write_file(out, small.text.encode(), "-o")
+    echo(
+        f"{out}: {small.hosts} hosts; by the model that sized {chosen.name} its links carry at most", err=True
+    )
+    for what, one in (("read", small.read), ("written", small.written)):
+        echo(f"  {units.format_rate(one.bytes_s)} {what} by all clients together ({one.by})", err=True)
 
 
 def _show(
@@ -172,7 +187,6 @@ def _show(
 
     view = shown(inputs, front, others, seen.devices, seen.refused, seen.ranks, seen.gateways)
     if page is not None:
-        from leadline.cli.files import write_file
         from leadline.report.renderers.sizing import sizing_html
 
         write_file(page, sizing_html(view).encode(), "--page")
