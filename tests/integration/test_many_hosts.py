@@ -217,18 +217,24 @@ def sessions(worker: int) -> Iterator[int]:
                 yield pid
 
 
+def ended(run: Process) -> tuple[str, str]:
+    """What a run has said that waits for something: for the message of a test that fails."""
+    run.kill()
+    return run.communicate(timeout=LONG_S)
+
+
 def kill_while_it_opens(own: DaskWorkers, name: str, run: Process) -> None:
     """Kill a host's session between the making of its directory and its first attempt, step by step."""
     end = time.monotonic() + LONG_S
     while (pid := next(sessions(own.workers[name].pid), None)) is None:
         assert run.poll() is None, run.communicate()
-        assert time.monotonic() < end, own.log(name)
+        assert time.monotonic() < end, (ended(run), own.log(name))
         time.sleep(0.001)
     while not list(own.state(name).rglob("manifest.json")):
         os.kill(pid, signal.SIGCONT)
         time.sleep(0.01)
         os.kill(pid, signal.SIGSTOP)
-        assert time.monotonic() < end, own.log(name)
+        assert time.monotonic() < end, (ended(run), own.log(name))
     os.kill(pid, signal.SIGKILL)
 
 

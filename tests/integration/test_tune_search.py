@@ -116,7 +116,7 @@ def test_a_search_tells_every_proposal_and_leaves_all_as_it_was(there: Searching
     ("how", "back"),
     [
         (signal.SIGKILL, ("undo", "OUT")),
-        (signal.SIGKILL, ("tune", "revert")),
+        (signal.SIGKILL, ("tune", "revert", "--state", "JOURNAL")),
         (signal.SIGKILL, ()),
         (signal.SIGINT, ()),
     ],
@@ -125,7 +125,9 @@ def test_a_search_that_is_ended_amid_a_proposal_is_put_back_and_goes_on(
     there: Searching, how: signal.Signals, back: tuple[str, ...]
 ) -> None:
     before = there.value
-    words = there.words(there.study("2s"), *SPACE, "--budget", "60s", "--tries", "1", "--blocks", "2")
+    places = {"OUT": str(there.out), "JOURNAL": str(there.out.with_name("journal"))}
+    limits = ("--budget", "60s", "--tries", "1", "--blocks", "2", "--state", places["JOURNAL"])
+    words = there.words(there.study("2s"), *SPACE, *limits)
     with subprocess.Popen(
         there.line(*words),
         stdout=subprocess.DEVNULL,
@@ -142,7 +144,7 @@ def test_a_search_that_is_ended_amid_a_proposal_is_put_back_and_goes_on(
     else:
         assert there.value != before
     if back:
-        done = there.run(*(str(there.out) if word == "OUT" else word for word in back))
+        done = there.run(*(places.get(word, word) for word in back))
         assert done.returncode == 0, done.stderr
     assert (there.value == before) == bool(back or how == signal.SIGINT)
     tried = json.loads((there.out / "proposals.json").read_text())["proposals"]

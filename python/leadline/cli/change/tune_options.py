@@ -32,6 +32,16 @@ def way_option(function: _Command) -> _Command:
     )(function)
 
 
+def state_option(function: _Command) -> _Command:
+    """Adds `--state DIR`."""
+    return click.option(
+        "--state",
+        type=AskedPath(file_okay=False),
+        metavar="DIR",
+        help="The journal's directory.  [default: a lab's own, else this host's]",
+    )(function)
+
+
 def versions_options(function: _Command) -> _Command:
     """Adds `--kernel` and `--ceph`: for which versions it is said."""
     for name, words in (("kernel", "[default: this host's]"), ("ceph", "[default: the newest]")):

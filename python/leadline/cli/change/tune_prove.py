@@ -23,7 +23,7 @@ from leadline.cli.change.proving.own_mounts import (
     only_planned,
     wanted_mounts,
 )
-from leadline.cli.change.tune_options import settings_option, way_option
+from leadline.cli.change.tune_options import settings_option, state_option, way_option
 from leadline.cli.change.tune_reach import journal_of, named_lab, own_settings, system_of
 from leadline.cli.console import echo
 from leadline.cli.machine.lab_faults import labs_at, labs_of, labs_of_result, refuse_faulted
@@ -78,7 +78,7 @@ _VERB = "tune prove"  # goes on with what it began
 )
 @click.option("--dry-run", is_flag=True, help="Say which states would be measured, and how long it takes.")
 @out_option()
-@click.option("--state", type=AskedPath(file_okay=False), metavar="DIR", help="The directory of the journal.")
+@state_option
 @click.option("--resume", type=AskedPath(), metavar="DIR", help="Go on with this proof.")
 @trust_option
 @click.option("--grace", metavar="TIME", default="60s", show_default=True, help="How late a trial may be.")
@@ -289,9 +289,7 @@ def _kept(planned: _Planned, state: Path | None) -> Iterator[tuple[tuple[str, ..
     from leadline.tuning.proving.kept import kept
 
     labs = labs_of(planned.plan.targets, planned.facts, under_fault=False)
-    with kept(
-        TuningJournal(journal_of(labs) if state is None else state.absolute()), planned.system
-    ) as journal:
+    with kept(TuningJournal(journal_of(labs, state)), planned.system) as journal:
         yield labs, journal
 
 

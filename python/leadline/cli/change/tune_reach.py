@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from leadline.cli.change.tune_options import state_option
 from leadline.cli.machine.lab_faults import labs_at
 from leadline.cli.paths import AskedPath
 from leadline.errors import TuningError, UsageError
@@ -52,9 +53,7 @@ def system_options(function: _Decorated) -> _Decorated:
         return function(*arguments, which=which, **options)
 
     for add in (
-        click.option(
-            "--state", type=AskedPath(file_okay=False), metavar="DIR", help="The journal's directory."
-        ),
+        state_option,
         click.option(
             "--id", "client_name", metavar="NAME", default="", help="Ceph's user.  [default: client.admin]"
         ),
@@ -128,12 +127,14 @@ def journal_directory(which: TuneOptions) -> Path:
     return journal_of([] if which.conf is None else labs_at([str(which.conf.absolute())]))
 
 
-def journal_of(labs: Sequence[str]) -> Path:
-    """Of systems on these labs, by their directories; on none of them it is the host's."""
+def journal_of(labs: Sequence[str], state: Path | None = None) -> Path:
+    """`state`, if one was named; else of systems on these labs, by their directories, or the host's."""
     from leadline import lab
     from leadline.observe.answering import check_answers
     from leadline.tuning.changing.journal import state_directory
 
+    if state is not None:
+        return state.absolute()
     if labs:
         return lab.open(Path(labs[0])).record.paths.tuning
     found = state_directory(os.environ)

@@ -7,7 +7,7 @@ from typing import get_args
 
 import click
 
-from leadline.cli.change.tune_options import settings_option, way_option
+from leadline.cli.change.tune_options import settings_option, state_option, way_option
 from leadline.cli.measure.study_options import KnownServers, unbounded_study_options
 from leadline.cli.options import out_option
 from leadline.cli.paths import AskedPath, AskedUnlessValues, place_for
@@ -63,6 +63,7 @@ from leadline.tuning.settings import PriceKind
     help="Let settings be tried that have a price in integrity, durability or security.",
 )
 @out_option()
+@state_option
 @click.option("--resume", type=AskedPath(), metavar="DIR", help="Go on with this search, or with its proof.")
 @trust_option
 @click.option("--grace", metavar="TIME", default="60s", show_default=True, help="How late a trial may be.")
@@ -87,6 +88,7 @@ def command(
     own: Path | None,
     allowed: tuple[str, ...],
     out: Path | None,
+    state: Path | None,
     resume: Path | None,
     trusted: bool,
     grace: str,
@@ -107,7 +109,7 @@ def command(
 
     if resume is not None:
         others = (study, spaces, budget, bounds, proposals, compare_random, work, targets, sets, blocks, lab)
-        _refuse_beside_resume(resume, (*others, seed is not None, servers, way, own, allowed, out))
+        _refuse_beside_resume(resume, (*others, seed is not None, servers, way, own, allowed, out, state))
         seen = require_trust(resume, "change the settings that it names", trusted=trusted)
         return conclude(resume, lambda stop: go_on(resume, seen, stop, quiet=quiet))
     if not study or not spaces or budget is None:
@@ -119,7 +121,7 @@ def command(
     if path.exists():
         raise UsageError(f"{path} exists already", f"go on with: leadline tune search --resume {path}")
     limits = (proposals, tries, compare_random, blocks)
-    words = SearchWords(spaces, budget, bounds, *limits, work or study, way, allowed, grace, own)
+    words = SearchWords(spaces, budget, bounds, *limits, work or study, way, allowed, grace, own, state)
     plan_of = (study, targets, (*sets, "compare.base=without"), 1, seed, (), None, lab, servers, ignored)
     asked = words.checked()
     return conclude(path, lambda stop: start(plan_of, asked, path, stop, quiet=quiet))

@@ -81,6 +81,7 @@ class SearchWords:
     allowed: tuple[str, ...]
     grace: str
     own: Path | None = None
+    state: Path | None = None
 
     def checked(self) -> AskedSearch:
         """Read, before anything is looked at. Raises UsageError and what reading raises."""
@@ -130,7 +131,7 @@ def start(plan_of: tuple[Any, ...], asked: AskedSearch, out: Path, stop: StopReq
     flags |= {"until": None, "budget_s": None, "under_fault": False}
     names = (WITHOUT, *STATES)
     named = () if asked.space is None else tuple(part.name for part in asked.space)
-    journal_in = TuningJournal(journal_of(labs))
+    journal_in = TuningJournal(journal_of(labs, asked.words.state))
     with (
         system_for(facts[WITHOUT], named, own=asked.words.own) as system,
         kept(journal_in, system) as journal,
