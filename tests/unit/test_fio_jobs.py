@@ -270,6 +270,14 @@ def test_what_the_page_cache_and_memory_make_of_a_job_is_said(text: str, said: s
 
 
 @pytest.mark.parametrize(
+    ("text", "said"), [("direct=1", True), ("direct=0", False), ("direct=1\nioengine=psync", False)]
+)
+def test_where_no_engine_is_named_its_own_one_is_said(text: str, said: bool) -> None:
+    notes = study_of(f"[a]\nsize=1m\n{text}\n").notes
+    assert any("none is named" in note for note in notes) == said
+
+
+@pytest.mark.parametrize(
     ("text", "drops"),
     [
         ("rw=randread\ntime_based\nruntime=1", True),

@@ -121,6 +121,10 @@ def _engine(asked: Asked, work: Converted) -> None:
             depth = 1
         if option is not None:
             work.put("engine", "psync", option)
+        elif past_caches:
+            work.notes.append(
+                "ioengine: none is named, which is psync in fio, and here what is cheapest there"
+            )
     elif name in QUEUES:
         work.put("engine", "io_uring", option)
     else:
