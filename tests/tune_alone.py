@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from leadline.tuning.changing.journal import TuningJournal
@@ -10,6 +12,8 @@ from support import command_line
 
 DEADLINE_S = 120.0
 KEY, OTHER = "net.core.somaxconn", "net.ipv4.tcp_mtu_probing"
+# Both are in force at once: they need no new connection.
+BACKLOG, SLOW_START = "net.ipv4.tcp_max_syn_backlog", "net.ipv4.tcp_slow_start_after_idle"
 
 
 class Alone:
@@ -55,3 +59,26 @@ class Alone:
     def journal(self) -> TuningJournal:
         """What it says."""
         return TuningJournal(self.state)
+
+    def proof_of_both(self, base: Path, study: str, *more: str) -> list[str]:
+        """A proof of BACKLOG and SLOW_START in all four states; its result is `base / "r"`."""
+        (base / "small.yaml").write_text(study)
+        (base / "data").mkdir()
+        where = ("--target", f"here={base / 'data'}", "--out", str(base / "r"), "--quiet")
+        both = ("--with", f"{BACKLOG}=1234", "--with", f"{SLOW_START}=0")
+        return self.line("prove", str(base / "small.yaml"), *where, *both, *more)
+
+    @property
+    def both_in_force(self) -> bool:
+        """Whether that proof has set both just now."""
+        return (self.value(BACKLOG), self.value(SLOW_START)) == ("1234", "0")
+
+
+@contextmanager
+def alone_in(place: Path) -> Iterator[Alone]:
+    """A network of a test's own, gone afterwards."""
+    found = Alone(place)
+    try:
+        yield found
+    finally:
+        subprocess.run(["umount", str(found.net)], check=True, timeout=20)

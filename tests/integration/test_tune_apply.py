@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from leadline.tuning.changing import holding
-from tune_alone import DEADLINE_S, KEY, OTHER, Alone
+from tune_alone import DEADLINE_S, KEY, OTHER, Alone, alone_in
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="NOT RUN: a network of its own needs root")
 
@@ -21,12 +21,11 @@ pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="NOT RUN: a network of
 @pytest.fixture
 def alone(tmp_path: Path) -> Iterator[Alone]:
     """A network of its own."""
-    found = Alone(tmp_path)
-    yield found
-    for run in found.journal.state().runs.values():
-        if holding.is_held(run):
-            os.kill(run.holder_pid, signal.SIGKILL)
-    subprocess.run(["umount", str(found.net)], check=True, timeout=20)
+    with alone_in(tmp_path) as found:
+        yield found
+        for run in found.journal.state().runs.values():
+            if holding.is_held(run):
+                os.kill(run.holder_pid, signal.SIGKILL)
 
 
 def _until(reached: Callable[[], object]) -> None:

@@ -15,13 +15,13 @@ from pathlib import Path
 import pytest
 
 from leadline.tuning.changing.journal import TuningJournal, state_directory
-from tune_alone import DEADLINE_S, Alone
+from tune_alone import DEADLINE_S, Alone, alone_in
+from tune_alone import SLOW_START as KEY
 
 pytestmark = [
     pytest.mark.skipif(os.geteuid() != 0, reason="NOT RUN: a network of its own needs root"),
     pytest.mark.skipif(shutil.which("strace") is None, reason="NOT RUN: strace sees what is set"),
 ]
-KEY = "net.ipv4.tcp_slow_start_after_idle"
 STUDY = """
 format: leadline.study/1
 limits: {reserve: 1M}
@@ -39,9 +39,8 @@ VERBS = {
 def alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Alone]:
     """A network of its own, and a journal that is not the host's."""
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "home"))
-    found = Alone(tmp_path)
-    yield found
-    subprocess.run(["umount", str(found.net)], check=True, timeout=20)
+    with alone_in(tmp_path) as found:
+        yield found
 
 
 @pytest.mark.parametrize("verb", VERBS)

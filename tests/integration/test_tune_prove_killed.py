@@ -12,11 +12,11 @@ from pathlib import Path
 import pytest
 
 from support import Command
-from tune_alone import DEADLINE_S, Alone
+from tune_alone import BACKLOG as KEY
+from tune_alone import DEADLINE_S, Alone, alone_in
+from tune_alone import SLOW_START as OTHER
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="NOT RUN: a network of its own needs root")
-# Both are in force at once: they need no new connection.
-KEY, OTHER = "net.ipv4.tcp_max_syn_backlog", "net.ipv4.tcp_slow_start_after_idle"
 STUDY = """
 format: leadline.study/1
 blocks: 40
@@ -30,23 +30,16 @@ works:
 @pytest.fixture
 def alone(tmp_path: Path) -> Iterator[Alone]:
     """A network of its own."""
-    found = Alone(tmp_path)
-    yield found
-    subprocess.run(["umount", str(found.net)], check=True, timeout=20)
+    with alone_in(tmp_path) as found:
+        yield found
 
 
 @contextmanager
 def proving(alone: Alone, base: Path) -> Iterator[subprocess.Popen[bytes]]:
     """Both settings in all four states, until both have been in force at once; then it is killed."""
-    (base / "small.yaml").write_text(STUDY)
-    (base / "data").mkdir()
-    words = ("--target", f"here={base / 'data'}", "--with", f"{KEY}=1234", "--with", f"{OTHER}=0")
-    line = alone.line("prove", str(base / "small.yaml"), *words, "--out", str(base / "r"), "--quiet")
-    with subprocess.Popen(line, stdout=subprocess.DEVNULL) as running:
+    with subprocess.Popen(alone.proof_of_both(base, STUDY), stdout=subprocess.DEVNULL) as running:
         try:
-            until(
-                lambda: running.poll() is not None or (alone.value(KEY), alone.value(OTHER)) == ("1234", "0")
-            )
+            until(lambda: running.poll() is not None or alone.both_in_force)
             assert running.poll() is None
             yield running
         finally:

@@ -14,10 +14,11 @@ import pytest
 
 from leadline.store.reader import open_result
 from leadline.verdict.findings import proof_of
-from tune_alone import DEADLINE_S, Alone
+from tune_alone import BACKLOG as KEY
+from tune_alone import DEADLINE_S, Alone, alone_in
+from tune_alone import SLOW_START as OTHER
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="NOT RUN: a network of its own needs root")
-KEY, OTHER = "net.ipv4.tcp_max_syn_backlog", "net.ipv4.tcp_slow_start_after_idle"
 STUDY = """
 format: leadline.study/1
 limits: {reserve: 100M}
@@ -30,19 +31,8 @@ works:
 @pytest.fixture
 def alone(tmp_path: Path) -> Iterator[Alone]:
     """A network of its own."""
-    found = Alone(tmp_path)
-    yield found
-    subprocess.run(["umount", str(found.net)], check=True, timeout=20)
-
-
-def start(alone: Alone, base: Path) -> list[str]:
-    """The proof of both settings in all four states."""
-    (base / "small.yaml").write_text(STUDY)
-    (base / "data").mkdir()
-    words = ("--target", f"here={base / 'data'}", "--with", f"{KEY}=1234", "--with", f"{OTHER}=0")
-    return alone.line(
-        "prove", str(base / "small.yaml"), *words, "--out", str(base / "r"), "--blocks", "4", "--quiet"
-    )
+    with alone_in(tmp_path) as found:
+        yield found
 
 
 def events(result: Path) -> list[dict[str, Any]]:
@@ -61,13 +51,13 @@ def finished(result: Path) -> list[str]:
 
 def kill_amid(alone: Alone, base: Path) -> None:
     """Kill the proof once some trials count and a state with both settings is in force."""
-    with subprocess.Popen(start(alone, base), stdout=subprocess.DEVNULL) as running:
+    line = alone.proof_of_both(base, STUDY, "--blocks", "4")
+    with subprocess.Popen(line, stdout=subprocess.DEVNULL) as running:
         try:
             end = time.monotonic() + DEADLINE_S
             while running.poll() is None:
                 assert time.monotonic() < end, "waited in vain"
-                both = (alone.value(KEY), alone.value(OTHER)) == ("1234", "0")
-                if both and len(finished(base / "r")) >= 5:
+                if alone.both_in_force and len(finished(base / "r")) >= 5:
                     break
                 time.sleep(0.05)
             assert running.poll() is None
