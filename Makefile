@@ -126,8 +126,8 @@ drishti-bench: setup ## Habits of I/O as leadline and Drishti name them: writes 
 	$(BIN)/python bench/drishti.py run --darshan $(or $(DARSHAN),none) $(if $(RANKED),--ranked $(RANKED)) --seeds $(or $(SEEDS),2)
 	$(BIN)/python bench/drishti.py judge
 
-fio-bench: .venv/.built ## Job files by fio and by leadline in turns: bytes and rates (EXAMPLES="DIR…" of job files; ONLY="ssd-test"): bench/results.md
-	$(BIN)/python bench/fio_examples.py tests/data/fio/suites $(EXAMPLES) $(foreach name,$(ONLY),--only $(name))
+fio-bench: .venv/.built ## Job files by fio and by leadline in turns: bytes and rates (EXAMPLES="DIR…" of job files; ONLY="ssd-test"; DIRECTORY=/on/a/disk): bench/results.md
+	$(BIN)/python bench/fio_examples.py tests/data/fio/suites $(EXAMPLES) $(foreach name,$(ONLY),--only $(name)) $(if $(DIRECTORY),--directory $(DIRECTORY))
 
 search-bench: .venv/.built ## Whether a search of settings finds more than random search: writes bench/search.md; minutes
 	$(BIN)/python bench/search.py
