@@ -1,16 +1,17 @@
 """Where placement groups lie: Ceph's own crushtool over a map of the cluster, no imitation of CRUSH.
 
-The only place here that starts a program: it reads and writes files of a temporary directory of its own.
+The only place here that starts a program. Its files are in memory and have no name, so that nothing stays
+behind, however this process ends.
 """
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 import subprocess
-import tempfile
 from collections.abc import Collection, Iterator, Sequence
-from pathlib import Path
+from typing import BinaryIO
 
 import numpy as np
 
@@ -49,15 +50,15 @@ def placed(
             "add OSDs, or ask for another protection",
         )
     domain = "host" if len(hosts) >= protection.shards else "osd"
-    with tempfile.TemporaryDirectory(prefix="leadline-crush-") as name:
-        text, compiled = Path(name) / "map.txt", Path(name) / "map"
-        text.write_text("\n".join(map_lines(cluster, protection, domain)) + "\n")
-        _run([tool, "-c", str(text), "-o", str(compiled)])
-        words = [tool, "-i", str(compiled), "--test", "--rule", "0", "--num-rep", str(protection.shards)]
+    with _in_memory("text") as text, _in_memory("compiled") as compiled:
+        text.write(("\n".join(map_lines(cluster, protection, domain)) + "\n").encode())
+        text.flush()
+        _run([tool, "-c", _place(text), "-o", _place(compiled)], text, compiled)
+        words = [tool, "-i", _place(compiled), "--test", "--rule", "0", "--num-rep", str(protection.shards)]
         words += ["--min-x", "0", "--max-x", str(groups - 1), "--pool-id", str(pool), "--show-mappings"]
         for osd in sorted(out):
             words += ["--weight", str(osd), "0"]
-        said = _run(words)
+        said = _run(words, compiled)
     found = np.full((groups, protection.shards), -1, dtype=np.int32)
     for row, match in enumerate(_MAPPING.finditer(said)):
         osds = [int(part) for part in match[1].split(",") if part]
@@ -117,9 +118,25 @@ def _bucket(head: str, number: int, items: Sequence[tuple[str, int]]) -> Iterato
     yield "}"
 
 
-def _run(words: list[str]) -> str:
+def _in_memory(name: str) -> BinaryIO:
+    return os.fdopen(os.memfd_create(name), "w+b")
+
+
+def _place(file: BinaryIO) -> str:
+    """Its name in a process that inherits it."""
+    return f"/proc/self/fd/{file.fileno()}"
+
+
+def _run(words: list[str], *files: BinaryIO) -> str:
     try:
-        found = subprocess.run(words, capture_output=True, text=True, timeout=_SECONDS, check=False)
+        found = subprocess.run(
+            words,
+            capture_output=True,
+            text=True,
+            timeout=_SECONDS,
+            check=False,
+            pass_fds=[file.fileno() for file in files],
+        )
     except subprocess.TimeoutExpired:
         raise LeadlineError(f"crushtool did not end in {_SECONDS:.0f} s", "ask for fewer groups") from None
     if found.returncode:
