@@ -10,6 +10,7 @@ import pytest
 
 from leadline.analysis.models.simple import Protection
 from leadline.cli.main import run_command_line
+from leadline.simulation.course import courses
 from leadline.simulation.model import SimulatedCluster
 from leadline.simulation.parameters import catalogue
 from leadline.simulation.phases import Phase, failure
@@ -121,7 +122,9 @@ def test_a_host_that_is_lost_is_drawn_in_phases_with_what_bounds_them(tmp_path, 
     assert "Down, and not out yet, 0 seconds to 10 minutes" in said
     assert "recovery: " in said
     drawn = page.read_text(encoding="utf-8")
-    assert drawn.count("<svg") == 3
+    assert drawn.count("<svg") == 4  # the three phases, and the work over all of them
+    assert "1, from 0 seconds: " in drawn
+    assert "2, from 10 minutes: " in drawn
     assert "bounds it" in drawn
     assert "store1" in drawn
     assert "osd.1 device" not in drawn.partition("Out, and recovered")[2]  # it is lost, and does nothing
@@ -188,3 +191,16 @@ def test_what_is_wrong_in_a_topology_is_said(tmp_path, capsys, change, says):
 
 def test_protection_of_a_work_is_what_recovery_reads():
     assert parse_work(CODED, 1).protection == Protection(k=4, m=2)
+
+
+def test_a_course_has_a_step_for_each_phase_in_shares_of_time_and_of_the_best_rate():
+    found = phases(down_out_s=600.0)
+    (one,) = courses(found)
+    assert [step.begins for step in one.steps[1:]] == [step.ends for step in one.steps[:-1]]
+    assert (one.steps[0].begins, one.steps[-1].begins, one.steps[-1].ends) == (0, pytest.approx(0.8), 1)
+    assert one.steps[0].ends == pytest.approx(0.8 * 600 / found[-1].begins_s[0])
+    rates = [phase.found.predicted[0].operations_s for phase in found]
+    assert [step.operations_s for step in one.steps] == rates
+    assert [step.rate * one.most_operations_s for step in one.steps] == pytest.approx(rates)
+    assert max(step.high for step in one.steps) == 1
+    assert courses(found[:1]) == ()

@@ -46,6 +46,28 @@ class ShownPhase:
 
 
 @dataclass(frozen=True)
+class ShownStep:
+    """A phase of a course: where it is drawn, in shares of width and height, and its words."""
+
+    begins: float
+    ends: float
+    rate: float
+    low: float
+    high: float
+    since: str
+    words: str
+
+
+@dataclass(frozen=True)
+class ShownCourse:
+    """A work over a failure's phases: its highest rate in words, and a step for each phase."""
+
+    work: str
+    most: str
+    steps: tuple[ShownStep, ...]
+
+
+@dataclass(frozen=True)
 class ShownSimulation:
     """All of a page."""
 
@@ -54,6 +76,7 @@ class ShownSimulation:
     standing: str
     sources: tuple[str, ...]
     phases: tuple[ShownPhase, ...]
+    courses: tuple[ShownCourse, ...] = ()
 
 
 def members_of(cluster: SimulatedCluster, found: Simulated) -> tuple[ShownMember, ...]:

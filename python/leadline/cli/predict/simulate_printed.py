@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from leadline.simulation.model import SimulatedCluster
     from leadline.simulation.parameters import Parameters
     from leadline.simulation.phases import Phase
-    from leadline.simulation.shown import ShownSimulation
+    from leadline.simulation.shown import ShownCourse, ShownSimulation
     from leadline.simulation.simulate import Predicted, Simulated
 
 FORMAT = "leadline.simulation/1"
@@ -195,4 +195,25 @@ def shown(cluster: SimulatedCluster, phases: Sequence[Phase], topology: str) -> 
         members, left_out = shown_members(cluster, phase.found)
         found.append(ShownPhase(phase_title(phase), tuple(phase_lines(phase)), members, left_out))
     standing = f"Predicted, {STANDING}"
-    return ShownSimulation(topology, answer, standing, tuple(source_lines(first)), tuple(found))
+    sources = tuple(source_lines(first))
+    return ShownSimulation(topology, answer, standing, sources, tuple(found), tuple(_courses(phases)))
+
+
+def _courses(phases: Sequence[Phase]) -> Iterator[ShownCourse]:
+    from leadline.simulation.course import courses
+    from leadline.simulation.shown import ShownCourse, ShownStep
+
+    for course, one in zip(courses(phases), phases[0].found.predicted, strict=False):
+        steps = tuple(
+            ShownStep(
+                step.begins,
+                step.ends,
+                step.rate,
+                step.low,
+                step.high,
+                format_duration(phase.begins_s[0]),
+                f"{_rate(one, step.operations_s)}, bound by {step.bound}",
+            )
+            for phase, step in zip(phases, course.steps, strict=True)
+        )
+        yield ShownCourse(course.work, _rate(one, course.most_operations_s), steps)
