@@ -16,20 +16,19 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import re
 import shutil
-import signal
 import statistics
 import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 import duckdb
+import psutil
 
 from leadline.errors import SpecError
 from leadline.study.fio.document import read_job_file
@@ -369,22 +368,27 @@ def _plain(name: str) -> str:
 
 
 def _output(words: Sequence[str], own: Path, fine: Sequence[int]) -> str:
-    # A group of its own: fio's jobs are processes, which have to end with it.
-    running = subprocess.Popen(
-        words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=own, start_new_session=True
-    )
+    running = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=own)
     try:
         output, errors = running.communicate(timeout=LIMIT_S)
     except subprocess.TimeoutExpired:
-        os.killpg(running.pid, signal.SIGKILL)
+        _end(running)
         running.communicate()
         raise NotEndedError(f"{Path(words[0]).name} did not end within {LIMIT_S:.0f} s") from None
     except BaseException:  # Ctrl-C among them
-        os.killpg(running.pid, signal.SIGKILL)
+        _end(running)
         raise
     if running.returncode not in fine:
         raise RuntimeError(f"{' '.join(words)}: {errors[-800:]}")
     return output
+
+
+def _end(running: subprocess.Popen[str]) -> None:
+    """With its jobs: fio's are processes with a session of their own, which hold its output open."""
+    parent = psutil.Process(running.pid)
+    for process in (*parent.children(recursive=True), parent):
+        with suppress(psutil.NoSuchProcess):
+            process.kill()
 
 
 if __name__ == "__main__":
