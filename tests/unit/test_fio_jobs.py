@@ -278,6 +278,31 @@ def test_where_no_engine_is_named_its_own_one_is_said(text: str, said: bool) -> 
 
 
 @pytest.mark.parametrize(
+    ("first", "second", "over"),
+    [
+        ("filename=one\nrw=read", "filename=one\nrw=write", [False, True]),
+        ("filename=one\nrw=write", "filename=two:one\nrw=randwrite\nsize=2m", [False, True]),
+        ("filename=one\nrw=write", "filename=one\nrw=read", [True, False]),  # what is read is laid out first
+        ("filename=one\nrw=write", "filename=two\nrw=write", [False, False]),
+    ],
+)
+def test_a_file_that_another_job_has_too_is_written_over(first: str, second: str, over: list[bool]) -> None:
+    study = study_of(f"[global]\nsize=1m\n[a]\n{first}\n[b]\nstonewall\n{second}\n")
+    assert [bool(getattr(work, "overwrite", None)) for work in study.works.values()] == over
+    assert any("another job has this file" in note for note in study.notes) == (True in over)
+
+
+def test_files_that_no_name_joins_are_each_jobs_own() -> None:
+    for names in ("", "filename_format=$jobname.$jobnum\n", "filename_format=\n"):
+        study = study_of(f"[global]\nsize=1m\n{names}[a]\nrw=read\n[b]\nstonewall\nrw=write\n")
+        assert not any(getattr(work, "overwrite", None) for work in study.works.values()), names
+    study = study_of(
+        "[global]\nsize=1m\nfilename_format=f.$filenum\n[a]\nrw=read\n[b]\nstonewall\nrw=write\n"
+    )
+    assert [bool(getattr(work, "overwrite", None)) for work in study.works.values()] == [False, True]
+
+
+@pytest.mark.parametrize(
     ("text", "drops"),
     [
         ("rw=randread\ntime_based\nruntime=1", True),

@@ -126,8 +126,18 @@ def _shared(asked: Asked) -> FioOption | None:
     return asked.get("filename") or (None if apart else pattern)
 
 
+def _common(asked: Asked) -> frozenset[str]:
+    """Names by which other jobs may open the same files: written ones, or a format that tells no job."""
+    names = _names(asked)
+    pattern = asked.get("filename_format")
+    if names or pattern is None or "$job" in pattern.value:
+        return frozenset(names)
+    return frozenset({pattern.value} - {""})
+
+
 def read_files(asked: Asked, work: Converted) -> None:
     """What is touched of which files."""
+    work.files = _common(asked)
     jobs, bytes_each, nrfiles = (int(work.options[key]) for key in ("numjobs", "size", "nrfiles"))
     shared = _shared(asked) if jobs > 1 else None
     first, step = asked.get("offset"), asked.get("offset_increment")

@@ -31,6 +31,7 @@ class Converted:
     delayed: FioOption | None = None
     ends_others: FioOption | None = None
     notes: list[str] = field(default_factory=list)
+    files: frozenset[str] = frozenset()  # names that other jobs may have, too
 
     def put(self, key: str, value: Any, option: FioOption | None = None) -> None:
         """One option of the work, written where fio's was."""

@@ -13,6 +13,7 @@ from leadline.study.fio.sections import ReadFile, read_sections
 from leadline.study.work import JOBS_MAX
 from leadline.written.yaml_source import Document, Path, WrittenAt, shorten
 
+_ONLY_WRITE = ("write", "randwrite")
 _LASTING = ("time_based", "runtime", "ramp_time")  # by which jobs that begin at once end at once
 _STONEWALL = "separate them by stonewall, or leave the option out with --ignore"
 # What holds for every job file; a job's own differences come behind it.
@@ -53,6 +54,7 @@ def read_job_file(
             raise SpecError(f"no job has the option {shorten(name)!r}", "leave it out", source="--ignore")
     jobs = [convert(section, ignored) for section in sections]
     _name_apart(jobs)
+    _write_over(jobs)
     value: dict[str, Any] = {
         "format": "leadline.study/1",
         "title": f"fio's job file {source.rpartition('/')[2]}"[:200],
@@ -113,6 +115,17 @@ def _check_beside_others(job: Converted, *, end_at_once: bool) -> None:
 def _place(job: Converted, path: Path, places: dict[Path, WrittenAt]) -> None:
     for key, at in job.places.items():
         places[(*path, key)] = at
+
+
+def _write_over(jobs: Sequence[Converted]) -> None:
+    """What only writes finds a file there that an earlier job made, or that any reads: fio lays out first."""
+    read = {name for job in jobs if job.options["rw"] not in _ONLY_WRITE for name in job.files}
+    made: set[str] = set()
+    for job in jobs:
+        if job.options["rw"] in _ONLY_WRITE and "overwrite" not in job.options and job.files & (read | made):
+            job.put("overwrite", True)
+            job.notes.append("filename: another job has this file, too; so it is there, and is written over")
+        made |= job.files
 
 
 def _name_apart(jobs: Sequence[Converted]) -> None:
