@@ -294,6 +294,20 @@ def proved_on(cluster: Cluster) -> tuple[TuningSystem, tuple[ProvedSetting, ...]
     return system, proved_settings(asked, system, None, ())
 
 
+class Closed(Cluster):
+    """One whose OSD the target's user may not ask."""
+
+    def osd(self, _osd: int, prefix: str, **_arguments: Any) -> Any:
+        raise NotObservableError(f"osd.0 did not answer `{prefix}` for client.a: Permission denied")
+
+
+def test_whose_right_is_missing_is_said_with_what_to_do() -> None:
+    with pytest.raises(RefusedChangeError, match="osd_dial cannot be read") as refused:
+        proved_on(Closed())
+    assert "as the target's own user" in refused.value.remedy
+    assert "ceph auth caps" in refused.value.remedy
+
+
 def test_an_option_that_no_table_has_is_taken_as_the_cluster_describes_it() -> None:
     _, proved = proved_on(Cluster())
     assert proved[0].setting.access.options == {"who": "osd", "option": "osd_dial"}

@@ -92,19 +92,28 @@ def _proved(name: str, text: str, system: TuningSystem, client: TargetClient | N
     return _with_before(setting, place, value, system, client)
 
 
+def _unread(name: str, where: str, reason: str) -> RefusedChangeError:
+    """Of a setting that could not be read, at a daemon or at all; who may not is told how to be allowed."""
+    remedy = "nothing was changed"
+    if "Permission denied" in reason:
+        remedy += (
+            "; options of Ceph are read and set as the target's own user: `ceph auth get client.NAME` shows"
+            " what it may, `ceph auth caps` lets it do more (docs/tuning-prove.md)"
+        )
+    return RefusedChangeError(f"{name} cannot be read{f' at {where}' if where else ''}: {reason}", remedy)
+
+
 def _with_before(
     setting: Setting, place: SettingPlace, value: str, system: TuningSystem, client: TargetClient | None
 ) -> ProvedSetting:
     reading = system.read(setting, place)
     if not reading.known:
-        raise RefusedChangeError(f"{setting.name} cannot be read: {reading.reason}", "nothing was changed")
+        raise _unread(setting.name, "", reading.reason)
     _refuse_overridden(setting, place, system)
     without = {}
     for where, (now, reason) in seen(system, setting, place, client).items():
         if now is None:
-            raise RefusedChangeError(
-                f"{setting.name} cannot be read at {where}: {reason}", "nothing was changed"
-            )
+            raise _unread(setting.name, where, reason)
         if same_value(now, value):
             raise RefusedChangeError(
                 f"{setting.name} is {now} already at {where}", "there is nothing to prove: name another value"
@@ -189,11 +198,11 @@ def searched_setting(
     _refuse_overridden(setting, place, system)
     reading = system.read(setting, place)
     if not reading.known:
-        raise RefusedChangeError(f"{name} cannot be read: {reading.reason}", "nothing was changed")
+        raise _unread(name, "", reading.reason)
     without = {}
     for where, (now, reason) in seen(system, setting, place, client).items():
         if now is None:
-            raise RefusedChangeError(f"{name} cannot be read at {where}: {reason}", "nothing was changed")
+            raise _unread(name, where, reason)
         without[where] = now
     return ProvedSetting(setting, SettingChange(name, place, "", reading.before), without), values
 
