@@ -141,6 +141,18 @@ def test_a_word_of_a_list_is_one_of_it() -> None:
         asking.parse_pair("mode=forc", known)
 
 
+@pytest.mark.parametrize(
+    ("word", "value"),
+    [
+        ("net.core.rmem_max=4M", "4194304"),
+        ("net.core.rmem_max=4194304", "4194304"),
+        ("net.ipv4.tcp_rmem=4k 128k 6M", "4096 131072 6291456"),
+    ],
+)
+def test_sizes_are_taken_as_a_proof_takes_them(word: str, value: str) -> None:
+    assert asking.parse_pair(word, settings()).value == value
+
+
 def test_a_subject_may_hold_what_separates() -> None:
     found = asking.parse_pair("pin@/mnt/a=b@c=1", KINDS)
     assert (found.subject, found.value) == ("/mnt/a=b@c", "1")

@@ -23,6 +23,7 @@ from leadline.tuning.settings import (
     SettingValidity,
     Was,
 )
+from leadline.units import parse_size
 from leadline.written.problems import suggest
 from leadline.written.yaml_source import SOURCE_MAX_BYTES, Document, DocumentKind, Path, read_table, read_yaml
 
@@ -31,6 +32,7 @@ _MANUAL = "docs/tuning.md says what a setting is"
 _KIND = DocumentKind(noun="file of settings", manual=_MANUAL, example="see docs/tuning.md for one")
 _NAME = re.compile(r"[a-z][a-z0-9_.-]{0,80}")
 _VERSION = re.compile(r"[0-9]+(\.[0-9]+)*")
+_SIZE = re.compile(r"[0-9.]+\s*[A-Za-z]+")
 _KEYS = tuple(field.name for field in fields(Setting) if field.name not in ("name", "built_in"))
 
 
@@ -200,6 +202,15 @@ def wrong_value(setting: Setting, value: str) -> str:
         if setting.at_most is not None and number > setting.at_most:
             return f"it must be at most {setting.at_most:.15g} ({setting.unit})"
     return ""
+
+
+def in_bytes(setting: Setting, text: str) -> str:
+    """A value as the system has it: `32M` of a setting in bytes, or each of several. Raises SpecError."""
+    if setting.unit != "bytes":
+        return text
+    if _SIZE.fullmatch(text.strip()):
+        return str(parse_size(text.strip()))
+    return " ".join(str(parse_size(part)) if _SIZE.fullmatch(part) else part for part in text.split())
 
 
 def number_of(text: str) -> float | None:

@@ -5,22 +5,19 @@ Who hands changes in may allow prices that are grave, and what cannot be taken b
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from leadline.errors import RefusedChangeError
 from leadline.tuning.access.face import SettingReading, same_value
 from leadline.tuning.changes import SettingChange
-from leadline.tuning.rows import wrong_value
+from leadline.tuning.rows import in_bytes, wrong_value
 from leadline.tuning.settings import Setting, SettingValidity
 from leadline.tuning.states import holds
 from leadline.tuning.system import TuningSystem
 from leadline.tuning.validity import applies, default_on, exists
-from leadline.units import parse_size
 
 IRREVERSIBLE = "irreversible"
-_SIZE = re.compile(r"[0-9.]+\s*[A-Za-z]+")
 
 
 @dataclass(frozen=True)
@@ -91,8 +88,7 @@ class _Checker:
         """The change with its value as the system has it, and what is there now."""
         setting = self.system.setting(change.setting)
         value = change.value.strip()
-        if setting.unit == "bytes" and _SIZE.fullmatch(value):
-            value = str(parse_size(value))
+        value = in_bytes(setting, value)
         value = next((word for word in setting.one_of or () if same_value(word, value)), value)
         change = replace(change, value=value)
         self._found[change] = self.system.read(setting, change.place)

@@ -11,6 +11,7 @@ from typing import Any
 from leadline.errors import UsageError
 from leadline.tuning.emitting.delivery import AskedValue, NotEmitted, one_line
 from leadline.tuning.emitting.evidence import Evidence
+from leadline.tuning.rows import in_bytes
 from leadline.tuning.settings import Setting
 from leadline.written.problems import suggest
 
@@ -70,6 +71,7 @@ def _asked(
     setting = known.get(name)
     if setting is None:
         raise UsageError(f"{name!r} is no setting that leadline knows", suggest(name, known))
+    value = in_bytes(setting, value) if one_line(value) == value else value
     check_value(setting, value)
     if subject and (len(subject) > _LETTERS_MAX or one_line(subject) != subject):
         raise UsageError(

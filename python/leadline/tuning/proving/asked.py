@@ -7,13 +7,13 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from leadline import units
 from leadline.errors import LeadlineError, RefusedChangeError
 from leadline.tuning.access.face import same_value
 from leadline.tuning.changes import SettingChange, SettingPlace
 from leadline.tuning.proving.clients import TargetClient
 from leadline.tuning.proving.proof import OWN_MOUNT, ProvedSetting
 from leadline.tuning.proving.states import seen
+from leadline.tuning.rows import in_bytes
 from leadline.tuning.settings import Needs, Setting, SettingAccess, Unit
 from leadline.tuning.system import TuningSystem, version_key
 from leadline.tuning.validity import dangerous
@@ -230,10 +230,7 @@ _STRONGER = {
 
 def setting_value(setting: Setting, text: str) -> str:
     """As it is set: sizes in bytes, within its bounds. Raises RefusedChangeError."""
-    value = text
-    if setting.unit == "bytes":  # of some there are several, as of TCP's windows
-        parts = text.split()
-        value = " ".join(one if one.lstrip("-").isdigit() else str(units.parse_size(one)) for one in parts)
+    value = in_bytes(setting, text)
     if setting.one_of is not None and not any(same_value(value, one) for one in setting.one_of):
         raise RefusedChangeError(
             f"{setting.name} takes no {text!r}", f"it takes one of: {', '.join(setting.one_of)}"
