@@ -74,7 +74,7 @@ MARK = "processors"
 BESIDE = ("-m", f"not {MARK}")
 MARKED = sorted(
     str(file.relative_to(ROOT))
-    for place in ("unit", "integration")
+    for place in ("unit", "integration", "ceph")
     for file in (ROOT / "tests" / place).glob("test_*.py")
     if f"mark.{MARK}" in file.read_text()
 )
@@ -112,7 +112,15 @@ LANES: tuple[tuple[Phase, ...], ...] = (
         ),
     ),
     (
-        Phase("labs", ("tests/ceph", "-m", "own_lab", *(f"--ignore=tests/ceph/{file}" for file in NETWORK))),
+        Phase(
+            "labs",
+            (
+                "tests/ceph",
+                "-m",
+                f"own_lab and not {MARK}",
+                *(f"--ignore=tests/ceph/{file}" for file in NETWORK),
+            ),
+        ),
         Phase("ceph-2", (*(f"tests/ceph/{file}" for file in SECOND), "-m", "not own_lab")),
         Phase("network", tuple(f"tests/ceph/{file}" for file in NETWORK)),
     ),

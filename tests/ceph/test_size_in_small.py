@@ -14,7 +14,8 @@ import pytest
 from leadline.store.reader import open_result
 from support import Command
 
-pytestmark = pytest.mark.ceph
+# What links carry is measured only where processors are to spare.
+pytestmark = [pytest.mark.ceph, pytest.mark.processors]
 
 ASKED = """\
 format: leadline.requirements/1
