@@ -24,7 +24,7 @@ VERDICTS = {
 }
 _WORDS = """
 `bench/tuning.py` proves settings on a lab with `leadline tune prove`, as anybody runs it, from a client
-behind its link: four blocks (A B B A), trials of 2 s or 4 s. What a setting must do is known by how the lab
+behind its link: four blocks (A B B A), trials of 2 s to 6 s. What a setting must do is known by how the lab
 is made, and was written (`bench/tuning_cases.py`) before the case was proved. **Right**: the verdict is what
 it must be. **Undecided**: the intervals allow several, or the work's figures are INVALID. **Otherwise**: what
 must be was thought wrongly, as is explained below the table. **Wrong**: any other verdict. No threshold was
@@ -38,7 +38,7 @@ with {works} works; four proofs of different settings ran at once on clients of 
 others on the host's two cores. A comparison is one work in one proof. The verdict of a proof errs for any of
 its works in at most 5 % of proofs: "helps" in at most 2.5 %. A comparison alone, at its own 95 %, is above 1
 by chance in 2.5 %. Trials of 1 s on a host of two cores, whose four proofs share them: so wide are their
-intervals that "does nothing" could hardly be said. Alone, two settings that must do nothing were among the
+intervals that "does nothing" could hardly be said. Alone, settings that must do nothing are among the
 cases above.
 """
 
