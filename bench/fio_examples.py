@@ -23,7 +23,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -88,8 +88,6 @@ Rows without CPU are older: of 64 MiB, 4 s and 20 loops, on the virtual disk and
 _OPTION = re.compile(r"^\s*([a-z_]+)\s*=\s*([^;#\n]*?)\s*(?:[;#].*)?$")
 _ROW = re.compile(r"^\| (`[^`]+\.fio`(?: with `[^`]+`)?) \|")
 _PLACES = ("directory", "filename")
-_HUGE_PAGES = Path("/proc/sys/vm/nr_hugepages")
-_HUGE_PAGES_ENOUGH = 256  # of 2 MiB: more than the buffers of any of these jobs
 _OTHER_SEEDS = 1000  # more than there are pairs
 
 
@@ -149,8 +147,6 @@ def main() -> int:
     rows = {} if asked.print else _rows_there()
     with ExitStack() as around:
         around.callback(shutil.rmtree, place)
-        if "mem=mmaphuge" in asked.add:
-            around.enter_context(_huge_pages())
         for path in chosen:
             print(path.name, file=sys.stderr, flush=True)
             words = (("fio twice", asked.twice), ("caches kept", asked.kept))
@@ -164,17 +160,6 @@ def main() -> int:
     if asked.print:
         print("\n".join(section(rows)))
     return 0
-
-
-@contextmanager
-def _huge_pages() -> Iterator[None]:
-    """So many as fio's `mem=mmaphuge` needs; leadline's buffers have them by madvise."""
-    before = _HUGE_PAGES.read_text()
-    _HUGE_PAGES.write_text(str(_HUGE_PAGES_ENOUGH))
-    try:
-        yield
-    finally:
-        _HUGE_PAGES.write_text(before)
 
 
 def section(rows: Mapping[str, Sequence[str]]) -> Iterator[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from leadline.simulation.course import CourseStep
 from leadline.simulation.model import SimulatedCluster
 from leadline.simulation.simulate import Simulated
 
@@ -47,13 +48,9 @@ class ShownPhase:
 
 @dataclass(frozen=True)
 class ShownStep:
-    """A phase of a course: where it is drawn, in shares of width and height, and its words."""
+    """A phase of a course: where it is drawn, and its words."""
 
-    begins: float
-    ends: float
-    rate: float
-    low: float
-    high: float
+    drawn: CourseStep
     since: str
     words: str
 

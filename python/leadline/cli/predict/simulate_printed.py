@@ -206,11 +206,7 @@ def _courses(phases: Sequence[Phase]) -> Iterator[ShownCourse]:
     for course, one in zip(courses(phases), phases[0].found.predicted, strict=False):
         steps = tuple(
             ShownStep(
-                step.begins,
-                step.ends,
-                step.rate,
-                step.low,
-                step.high,
+                step,
                 format_duration(phase.begins_s[0]),
                 f"{_rate(one, step.operations_s)}, bound by {step.bound}",
             )

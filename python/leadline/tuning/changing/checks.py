@@ -87,8 +87,7 @@ class _Checker:
     def look(self, change: SettingChange) -> tuple[SettingChange, SettingReading]:
         """The change with its value as the system has it, and what is there now."""
         setting = self.system.setting(change.setting)
-        value = change.value.strip()
-        value = in_bytes(setting, value)
+        value = in_bytes(setting, change.value.strip())
         value = next((word for word in setting.one_of or () if same_value(word, value)), value)
         change = replace(change, value=value)
         self._found[change] = self.system.read(setting, change.place)
