@@ -32,6 +32,13 @@ POINTS, PARAMETERS = HERE / "simulation.jsonl", HERE / "simulation_parameters.ya
 DEVICE, CORES = "unknown", "2"
 SETTLED_S = 90.0
 LONGEST_S = 90.0  # of a lab, before any was timed
+# The program with other buckets: an experiment of this bench, no option of the lab's.
+SMALL_BUCKETS = """
+import runpy
+from leadline.lab.network import cables
+cables._BURST_BYTES_MIN, cables._BURST_S = {}, 0.0
+runpy.run_module("leadline", run_name="__main__")
+"""
 STUDY = """
 format: leadline.study/1
 blocks: {blocks}
@@ -45,10 +52,12 @@ class LabError(Exception):
     """A lab that is not there, or a command that failed in it."""
 
 
-def leadline(*words: str, inside: Path | None = None, timeout: float = 400) -> str:
+def leadline(
+    *words: str, inside: Path | None = None, timeout: float = 400, program: Sequence[str] = ("-m", "leadline")
+) -> str:
     """The program itself, from outside; what it prints."""
     done = subprocess.run(
-        [sys.executable, "-m", "leadline", *words],
+        [sys.executable, *program, *words],
         capture_output=True,
         text=True,
         timeout=timeout,
@@ -100,7 +109,8 @@ def lab(case: LabCase) -> Iterator[Path]:
             str(directory),
             "--no-mount",
         )
-        leadline(*words)
+        program = ("-c", SMALL_BUCKETS.format(case.bucket_bytes)) if case.bucket_bytes else ("-m", "leadline")
+        leadline(*words, program=program)
         ceph(directory, "config", "set", "global", "mon_max_pg_per_osd", "4000")
         count = str(GROUPS)
         ceph(directory, "osd", "pool", "create", "copies", count, count, "replicated")
