@@ -22,8 +22,20 @@ host's OSDs write together, their processors) is written in the topology that bo
 limited bounds them; the model was built, and this bench tried, on labs of three to six OSDs of the same
 machine before, of which no figure is used. All of a lab shares two processors and one disk, so that nothing
 here says how the model does where these are not shared: a device's own times were not put to the test.
+Nothing else ran meanwhile.
+
+**What is outside.** Five points are single requests on links of 50 Mbit/s. A lab's link is a token bucket that
+lets 128 KiB pass at once, so that a request below that hardly feels the rate; a real link has no such bucket.
+The second table is the same lab with buckets of 4 KiB, by the same parameters, predicted before it was
+measured, too: all of it is inside, within 5 %. The sixth is a pool of three copies on two OSDs, whose links
+lost packets while it was measured (leadline calls the cell INVALID for it), with a third of the rate gone.
+The first table stays as it is: **42 of 48, and 90 % was the goal.**
+
+**Intervals are wider than the errors**: the calibration's seven cells differ from the model by -38 to +35 %,
+and each prediction carries that, also where a link alone decides.
 """
 _MIB = 1024**2
+GOAL_ERROR, GOAL_INSIDE = 0.15, 0.9
 _SIZES = {"16k": 16384, "64k": 65536, "128k": 131072, "256k": 262144}
 
 
@@ -81,6 +93,9 @@ def lab_lines(points: Sequence[Mapping[str, Any]]) -> Iterator[str]:
         yield (
             f"Median of the absolute error **{sums['error']:.1%}**; **{sums['inside']:.0%}** inside the"
             f" interval of 90 %; the bound that was injected is named in **{sums['named']:.0%}**."
+            f" Goals: at most {GOAL_ERROR:.0%}, {'met' if sums['error'] <= GOAL_ERROR else '**missed**'};"
+            f" {GOAL_INSIDE:.0%}, {'met' if sums['inside'] >= GOAL_INSIDE else '**missed**'};"
+            f" all, {'met' if sums['named'] == 1 else '**missed**'}."
         )
         yield ""
         yield from _by_case(mine)

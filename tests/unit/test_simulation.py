@@ -88,6 +88,12 @@ def test_what_the_command_says_of_published_rows_is_what_the_table_has():
     inside, count, error = rows.groups()
     assert f"{inside} of {count} published rows inside" in STANDING
     assert f"median absolute error {error} %" in STANDING
+    labs = re.search(r"first table: (\d+) points\s+Median of the absolute error \*\*([\d.]+)%", page)
+    assert labs is not None
+    points, lab_error = labs.groups()
+    first = page[labs.start() : page.index("###", labs.end())]
+    assert f"median error was {float(lab_error):.0f} % at {points} points of labs" in STANDING
+    assert f"before, {int(points) - first.count('**outside** |')} inside" in STANDING
 
 
 def test_a_full_station_is_shared_and_what_a_slow_one_leaves_goes_to_the_other():
@@ -194,7 +200,7 @@ def test_the_command_names_the_link_of_a_client_and_refuses_uplinks_in_a_loop(tm
     assert said["format"] == "leadline.simulation/1"
     assert said["works"][0]["bound"] == "client link"
     assert said["standing"] == STANDING
-    assert said["held_against_a_lab"] is False
+    assert said["held_against_a_lab"] is True
     assert "catalogue" in said["parameters"]
     assert said["warnings"] == []
     assert said["figures"]["common"]["latency_s"]["kind"] == "assumed"

@@ -90,8 +90,8 @@ def command(
 ) -> None:
     """Predict each work's steady rate on a cluster, with an interval of 90 %, and name what bounds it.
 
-    Nothing is measured, and nothing of it has been held against a lab yet. Parameters are a catalogue's
-    unless --parameters gives yours; placement is Ceph's own (crushtool). What it does not see is in
+    Nothing is measured. Parameters are a catalogue's unless --parameters gives yours (see --calibrate);
+    placement is Ceph's own (crushtool). What it was held against, and what it does not see, is in
     docs/simulation.md.
 
     \b

@@ -37,7 +37,7 @@ def document(phases: Sequence[Phase], topology: str) -> dict[str, Any]:
     return {
         "format": FORMAT,
         "standing": STANDING,
-        "held_against_a_lab": False,
+        "held_against_a_lab": True,
         "topology": topology,
         **parameters_json(found.parameters),
         "warnings": list(found.warnings),
