@@ -124,8 +124,10 @@ class RequestCosts:
         if self.work.through:
             ends = list(self.cluster.proxies.get(self.work.through, ()))
             if not ends:
-                roles = ", ".join(self.cluster.proxies) or "none"
-                raise UsageError(f"no host runs {self.work.through!r}", f"the topology has: {roles}")
+                roles = ", ".join(self.cluster.proxies)
+                others = f", or go through {roles}" if roles else ""
+                remedy = f"write `runs: [{self.work.through}]` for a host of the topology{others}"
+                raise UsageError(f"no host runs {self.work.through!r}", remedy)
             found.delay_s += self.parameters.value(COMMON, "latency_s")
             for proxy in ends:
                 self.wire(found, home, proxy, size / len(ends), reads, home=home)

@@ -97,7 +97,9 @@ def read_parameters(text: str, source: str, words: str = "") -> Parameters:
     """Parameters of a text. Raises SpecError with file, line and key."""
     document = read_yaml(text, source, {})
     if not isinstance(document.value, dict) or COMMON not in document.value:
-        document.fail((), "parameters have sections: common, and one for each class of device", "see docs")
+        document.fail(
+            (), "parameters have sections: common, and one for each class of device", "see docs/simulation.md"
+        )
     for section, figures in document.value.items():
         if not isinstance(figures, dict):
             document.fail((section,), "a section has parameters by name", "see docs/simulation.md")

@@ -10,6 +10,7 @@ from leadline.simulation.model import SimulatedCluster
 from leadline.simulation.simulate import Simulated
 
 _ROWS_MAX = 400
+_FULLEST = 8
 _OSDS_MAX = 8  # of a host: more are shown as the fullest of them
 
 
@@ -78,11 +79,7 @@ class ShownSimulation:
 
 def members_of(cluster: SimulatedCluster, found: Simulated) -> tuple[ShownMember, ...]:
     """The tree from the top switch down; what nothing limits has no bar."""
-    bounds = {
-        one.bound.rpartition(", ")[2].removesuffix(" next")
-        for one in found.predicted
-        if "in flight" not in one.bound
-    }
+    bounds = _bounds(found)
     below: dict[str, list[str]] = {}
     for name, above in cluster.above.items():
         below.setdefault(above, []).append(name)
@@ -98,9 +95,22 @@ def members_of(cluster: SimulatedCluster, found: Simulated) -> tuple[ShownMember
 
 
 def shown_members(cluster: SimulatedCluster, found: Simulated) -> tuple[tuple[ShownMember, ...], int]:
-    """As many as a page takes, and how many were left out."""
+    """As many as a page takes, and how many were left out; of a tall tree the fullest parts come first."""
     rows = members_of(cluster, found)
-    return rows[:_ROWS_MAX], max(len(rows) - _ROWS_MAX, 0)
+    taken = rows[:_ROWS_MAX]
+    if len(rows) > _FULLEST:
+        names = sorted(found.use, key=lambda name: -found.use[name])[:_FULLEST]
+        taken = (ShownMember("fullest of all", 0, _uses(found.use, _bounds(found), names, "")), *taken)
+    return taken, max(len(rows) - _ROWS_MAX, 0)
+
+
+def _bounds(found: Simulated) -> set[str]:
+    """The parts that bound a work."""
+    return {
+        one.bound.rpartition(", ")[2].removesuffix(" next")
+        for one in found.predicted
+        if "in flight" not in one.bound
+    }
 
 
 def _rows(

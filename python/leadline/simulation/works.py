@@ -37,6 +37,7 @@ def parse_work(text: str, number: int) -> SimulatedWork:
             found[key] = _READERS[key](value)
         except SpecError as error:
             raise UsageError(f"--work: {key}={value}: {error.message}", error.remedy) from None
+    _require_used(given)
     default = 4 * 1024**2 if found["rw"] in ("read", "write") else 4096
     return SimulatedWork(
         name=found.get("name", f"work{number}"),
@@ -51,6 +52,15 @@ def parse_work(text: str, number: int) -> SimulatedWork:
         cached=found.get("cached", 0.0),
         think_s=found.get("thinktime", 0) / 1e9,
     )
+
+
+def _require_used(given: dict[str, str]) -> None:
+    """Raises UsageError for a key that would change nothing, as its user thinks it does."""
+    kind = given["rw"]
+    if "cached" in given and kind not in ("read", "randread"):
+        raise UsageError(f"--work: cached is a share of reads, and rw={kind} has none", "leave it out")
+    if "bs" in given and kind == "metadata":
+        raise UsageError("--work: rw=metadata moves no data, so that bs means nothing", "leave bs out")
 
 
 def _count(text: str) -> int:
@@ -81,6 +91,14 @@ def _protection(text: str) -> Protection:
     raise SpecError("is no protection", "write copies (3) or data and coding shards (8+3)")
 
 
+def _think_time(text: str) -> int:
+    if text.strip("0.") and text.replace(".", "").isdigit():
+        raise SpecError(
+            "has no unit, and fio would take it as microseconds", f"write {text}us, {text}ms or {text}s"
+        )
+    return parse_duration(text)
+
+
 def _share(text: str) -> float:
     return parse_percent(text) / 100
 
@@ -96,5 +114,5 @@ _READERS: dict[str, Callable[[str], Any]] = {
     "groups": _count,
     "through": str,
     "cached": _share,
-    "thinktime": parse_duration,
+    "thinktime": _think_time,
 }

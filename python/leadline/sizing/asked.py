@@ -325,7 +325,7 @@ class AskedSizing(_Sized):
             spare = one.copies - 1 if one.copies is not None else one.m or 0
             if spare < self.hosts_lost:
                 raise refuse(
-                    f"{self.hosts_lost} hosts may be lost, but {text} bears {spare}",
+                    f"{self.hosts_lost} hosts may be lost, but protection {text} bears {spare}",
                     "allow another protection, or fewer hosts_lost",
                 )
         return self

@@ -142,7 +142,7 @@ def decides(asked: AskedSizing, catalogue: Catalogue, one: Design) -> str:
     """What one host fewer would lack: that is what the number of hosts comes from."""
     fewest = fewest_hosts(asked, one.protection)
     if one.hosts <= fewest:
-        return f"the hosts that {one.protection} needs with {asked.hosts_lost} lost"
+        return f"the hosts that protection {one.protection} needs with {asked.hosts_lost} lost"
     return lacks(asked, design_of(asked, catalogue, one.kind, one.protection, one.hosts - 1))[0]
 
 

@@ -171,8 +171,10 @@ def state_lines(inputs: Inputs, one: Design, seen: Sequence[PerDeviceRate]) -> l
                 f"with {left.words}: NOT carried: {left.stopped}{', and it has to be' if has_to else ''}"
             )
         elif left.works:
-            works = ", ".join(f"{work.name} {_times(work.times)} ({work.bound})" for work in left.works)
-            whole = f"at most {_times(left.carried)} all of it; " if len(left.works) > 1 else "at most "
+            works = ", ".join(
+                f"{work.name} at most {_times(work.times)} ({work.bound})" for work in left.works
+            )
+            whole = f"at most {_times(left.carried)} all of it; " if len(left.works) > 1 else ""
             carried = "carried" if left.carries else "NOT carried"
             asked_too = has_to if left.carries or not has_to else ", and it has to be"
             verdict = f"{carried} by links{asked_too}"
@@ -225,8 +227,15 @@ def cost_words(one: Design, currency: str) -> str:
 
 
 def _near(inputs: Inputs, one: Design) -> str:
-    give = ", ".join(lacks(inputs.asked, one)) or "hosts_max"
-    return f"nearest: {one.name}, {one.hosts} hosts; what would have to give: {give}"
+    asked = inputs.asked
+    give = ", ".join(lacks(asked, one)) or "hosts_max"
+    whose = "hosts_max allows" if "hosts_max" in asked.model_fields_set else "are tried without hosts_max"
+    most = f", the most that {whose}" if one.hosts == asked.hosts_max else ""
+    held = f"{format_size(one.usable_bytes)} of {format_size(asked.bytes_in(asked.years))}"
+    return (
+        f"nearest: {one.name}, {one.hosts} hosts{most}: holds {held}, links at most {_times(one.headroom)}"
+        f" what is asked; what would have to give: {give}"
+    )
 
 
 def moves(inputs: Inputs) -> tuple[str, ...]:

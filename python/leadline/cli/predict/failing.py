@@ -73,7 +73,12 @@ class FailureAsked:
     @property
     def until_s(self) -> float:
         """How long is looked at."""
-        return float("inf") if self.until is None else _read(parse_duration, self.until, "--until") / 1e9
+        if self.until is None:
+            return float("inf")
+        until = _read(parse_duration, self.until, "--until") / 1e9
+        if until == 0:
+            raise UsageError("--until 0: there is no time to look at", "give for example --until 1h")
+        return until
 
 
 def _read(reader: Callable[[str], int], text: str, option: str) -> int:

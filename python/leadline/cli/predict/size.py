@@ -20,7 +20,6 @@ from leadline.errors import SpecError, UsageError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from leadline.cli.predict.measured import MeasuredRates
     from leadline.sizing.designs import Design
     from leadline.sizing.hardware import Catalogue
     from leadline.sizing.moved import Inputs
@@ -80,7 +79,7 @@ def command(
     table: Path | None,
     page: Path | None,
     as_json: bool,
-) -> int:
+) -> int:  # noqa: C901
     """Say which hosts hold and carry what the part `sizing` of a file of requirements asks.
 
     What links carry is computed, what devices carry is measured or not said. The exit code is 4 where no
@@ -97,6 +96,7 @@ def command(
     from leadline.sizing.designs import designs
     from leadline.sizing.document import design_json, document
     from leadline.sizing.moved import Inputs, changed
+    from leadline.sizing.shown import shown
 
     if (compare or what_if) and (out or table or page or design):
         raise UsageError("--compare and --what-if write no file", "leave -o, --design, --csv and --page out")
@@ -129,7 +129,13 @@ def command(
                 indent=1,
             )
         )
-    _show(inputs, front, others, seen, page, quiet=as_json)
+    view = shown(inputs, front, others, seen.devices, seen.refused, seen.ranks, seen.gateways)
+    if page is not None:
+        from leadline.report.renderers.sizing import sizing_html
+
+        write_file(page, sizing_html(view, required.title, required.document).encode(), "--page")
+    if not as_json:
+        print_sizing(view)
     return 0 if front else _EXIT_NONE
 
 
@@ -172,26 +178,6 @@ def _write_small(inputs: Inputs, chosen: Design, out: Path, link: str) -> None:
     )
     for what, one in (("read", small.read), ("written", small.written)):
         echo(f"  {units.format_rate(one.bytes_s)} {what} by all clients together ({one.by})", err=True)
-
-
-def _show(
-    inputs: Inputs,
-    front: Sequence[Design],
-    others: Sequence[Design],
-    seen: MeasuredRates,
-    page: Path | None,
-    *,
-    quiet: bool,
-) -> None:
-    from leadline.sizing.shown import shown
-
-    view = shown(inputs, front, others, seen.devices, seen.refused, seen.ranks, seen.gateways)
-    if page is not None:
-        from leadline.report.renderers.sizing import sizing_html
-
-        write_file(page, sizing_html(view).encode(), "--page")
-    if not quiet:
-        print_sizing(view)
 
 
 def _catalogue(file: Path | None) -> Catalogue:

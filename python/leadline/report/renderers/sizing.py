@@ -7,8 +7,9 @@ from leadline.report.renderers.page import plain_page
 from leadline.sizing.shown import ShownSizing
 
 
-def sizing_html(view: ShownSizing) -> str:
-    """The whole page as text."""
+def sizing_html(view: ShownSizing, title: str = "", document: str = "") -> str:
+    """The whole page as text; `title` and `document` say whose requirements these are."""
     state, word = ("doubtful", "By model") if view.designs else ("invalid", "No design")
-    context = {"view": view, "state": state, "word": word, "version": _core.version()}
+    whose = ". ".join(part for part in (title, document) if part)
+    context = {"view": view, "state": state, "word": word, "whose": whose, "version": _core.version()}
     return plain_page("sizing.html.j2", context)
