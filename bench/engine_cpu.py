@@ -1,7 +1,7 @@
 """CPU time per operation of the engines that reach storage by a library, beside the library's own programs.
 
 A disposable lab with its gateways serves all of it from this machine, so that only CPU time is compared: that
-of the client's process and its threads. Of trials, `rados bench` and fio it is a long run's less a short one's;
+of the client's process and its threads. Of trials, `rados bench` and fio it is a long run less a short one;
 programs that move one file have their start in it. What lacks here is NOT_RUN, and why.
 """
 

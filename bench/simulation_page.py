@@ -25,7 +25,7 @@ here says how the model does where these are not shared: a device's own times we
 Nothing else ran meanwhile.
 
 **What is outside.** Five points are single requests on links of 50 Mbit/s. A lab's link is a token bucket
-that lets 128 KiB pass at once, so that a request below that hardly feels the rate; a real link has no such bucket.
+that lets 128 KiB pass at once, so that a request below that hardly feels the rate; a real link has none.
 The second table is the same lab with buckets of 4 KiB, by the same parameters, predicted before it was
 measured, too: all of it is inside, within 5 %. The sixth is a pool of three copies on two OSDs, whose links
 lost packets while it was measured (leadline calls the cell INVALID for it), with a third of the rate gone.

@@ -63,7 +63,7 @@ def measured(row: Row, digits: int = 0) -> tuple[list[str], list[tuple[Sample, .
 
 
 def reason(row: Row, goal: Goal, rounds: Sequence[tuple[Sample, ...]]) -> str:
-    """Where the difference of two sides lies: per operation; medians of these rounds, calls of one run more."""
+    """Where the difference of two sides lies: per operation, by medians; calls are of one run more."""
     assert goal.to is not None
     words = []
     for name, what in (

@@ -27,7 +27,7 @@ def tests_took(_places: Places) -> list[str]:
     return [
         *lines,
         f"`make test` took {minutes:.0f} min on {found['at']}, at most {LIMIT_MIN:g}: {verdict}; one run,",
-        f"so that it has no interval. {found['cpu_s']:.0f} s of CPU on {found['processors']} processors. Phases,",
-        f"some beside each other: {phases}.",
+        f"so that it has no interval; {found['cpu_s']:.0f} s of CPU on {found['processors']} processors.",
+        f"Phases, some beside each other: {phases}.",
         "",
     ]
