@@ -168,6 +168,16 @@ def _swapped(path: Path) -> None:
     _forged_list(path, change)
 
 
+def _of_other_bytes(path: Path) -> None:
+    """A sound file of the size that the list says, with other values than it was made with."""
+    file = path / BUNDLES / "trials" / "0001.parquet"
+    table = pq.read_table(file)
+    place = table.schema.get_field_index("read_bytes")
+    pq.write_table(table.set_column(place, table.schema.field(place), [[5] * table.num_rows]), file)
+    size = file.stat().st_size
+    _forged_list(path, lambda value: value["tables"]["trials"].update(bytes=size))  # type: ignore[index]
+
+
 def _every(name: str, change: Callable[[Path], object]) -> Callable[[Path], None]:
     def damage(path: Path) -> None:
         for file in (path / BUNDLES).glob(name):
@@ -193,6 +203,7 @@ DAMAGE: dict[str, Callable[[Path], object]] = {
         lambda it: it["tables"]["trials"].update(bytes="many"),  # type: ignore[index]
     ),
     "rows of another trial": _swapped,
+    "other values": _of_other_bytes,
     "a file in its place": lambda path: (shutil.rmtree(path / BUNDLES), (path / BUNDLES).touch()),
     "a link to itself": lambda path: (
         shutil.rmtree(path / BUNDLES),

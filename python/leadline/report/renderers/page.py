@@ -24,6 +24,7 @@ from leadline.report.chains import CHAIN_HEADINGS, chain_notes, chain_rows
 from leadline.report.charts import draw as charts
 from leadline.report.charts import parts as chart_parts
 from leadline.report.charts.chain import chain_legend
+from leadline.report.charts.still import svg_of
 from leadline.report.renderers.terminal import general_steps, state_words
 from leadline.report.renderers.trials import trial_tables
 from leadline.report.screen.screen import screen_of
@@ -276,12 +277,11 @@ def _legend(findings: Findings) -> list[LegendEntry]:
 def _static_charts(panels: tuple[chart_parts.Chart, ...]) -> dict[str, Any]:
     """The first charts as SVG, for a reader without scripts."""
     import markupsafe
-    import vl_convert
 
     drawn = {}
     for item in panels[:_STATIC_CHARTS_MAX]:
         spec = item.spec | {"width": _STATIC_WIDTH, "autosize": "pad", "config": chart_parts.CONFIG}
-        drawn[item.id] = markupsafe.Markup(vl_convert.vegalite_to_svg(spec))  # noqa: S704  (Vega escapes its text)
+        drawn[item.id] = markupsafe.Markup(svg_of(spec))  # noqa: S704  (Vega escapes its text)
     return drawn
 
 
