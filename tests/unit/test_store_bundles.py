@@ -140,6 +140,12 @@ def test_bundles_are_split_and_the_rest_is_added_later(
     assert bundle_trials(path, NAMES, 1) == 0
 
 
+def test_no_more_are_bundled_than_there_is_time_for(tmp_path: Path) -> None:
+    path = store(tmp_path / "r", at_least=None)
+    assert [bundle_trials(path, NAMES, 1, most=2) for _ in range(4)] == [2, 2, 1, 0]
+    assert said(open_result(path)) == own(path)
+
+
 def _flip(file: Path) -> None:
     data = bytearray(file.read_bytes())
     data[len(data) // 3] ^= 0x10
@@ -397,7 +403,7 @@ def test_bundles_are_as_private_as_their_result(tmp_path: Path) -> None:
 def test_a_checked_copy_rests_on_the_trials_own_files_and_has_bundles_of_its_own(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, opened: list[str]
 ) -> None:
-    monkeypatch.setattr("leadline.store.bundles.write.bundle_trials.__defaults__", (1,))
+    monkeypatch.setattr("leadline.store.bundles.write.bundle_trials.__defaults__", (1, None))
     path = store(tmp_path / "r")
     (path / BUNDLES / "trials" / "0001.parquet").write_bytes(b"forged")
     copy = copy_result(check_whole(path), tmp_path / "into")

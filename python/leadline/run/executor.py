@@ -123,7 +123,7 @@ class Executor:
         self._unbundled += len(stored)
         if self._unbundled >= TRIALS_MAX:  # between trials: it takes a second, and nothing is measured
             self._unbundled = 0
-            self._writer.bundle()
+            self._writer.bundle(most=TRIALS_MAX)  # what an older version left waits for the end
         for row, latency, _ in stored:
             self._run += 1
             self._probes.add(row, latency)

@@ -127,10 +127,10 @@ class ResultWriter:
         for row in found:
             self.discard(row.trial)
 
-    def bundle(self, at_least: int = FEW) -> None:
-        """Have what is stored in few files besides; whether that can be done makes no difference to a run."""
+    def bundle(self, at_least: int = FEW, most: int | None = None) -> None:
+        """Have what is stored in few files besides: `bundle_trials`. A run goes on without that, too."""
         with suppress(LeadlineError):
-            bundle_trials(self.path, self.finished(), at_least)
+            bundle_trials(self.path, self.finished(), at_least, most)
 
     def close(self) -> None:
         """Release the lock; the records' directory goes when it is empty."""

@@ -1,4 +1,4 @@
-"""Charts as SVG, for readers without scripts: Vega draws them in an engine for JavaScript that starts slowly."""
+"""Charts as SVG, for readers without scripts: Vega draws them in a JavaScript engine, which starts slowly."""
 
 from __future__ import annotations
 

@@ -36,8 +36,10 @@ _FILE_BYTES_MAX = 64 << 10
 _GROUP_ROWS = 1 << 16
 
 
-def bundle_trials(result: Path, finished: Iterable[str], at_least: int = FEW) -> int:
-    """Put the trials that are in no bundle into new ones; how many. Of fewer than `at_least` there is none.
+def bundle_trials(result: Path, finished: Iterable[str], at_least: int = FEW, most: int | None = None) -> int:
+    """Put the trials that are in no bundle into new ones, `most` of them; how many.
+
+    Of fewer than `at_least` finished trials there is none.
 
     Files that cannot be read, and bundles that cannot be written, are no error: readers do without.
     Only who holds the result's lock, or made it, may call this.
@@ -45,7 +47,7 @@ def bundle_trials(result: Path, finished: Iterable[str], at_least: int = FEW) ->
     known = frozenset(finished)
     done = 0
     if len(known) >= at_least:
-        rest = _unbundled(result, known)
+        rest = _unbundled(result, known)[:most]
         with suppress(OSError, LeadlineError):
             for first in range(0, len(rest), TRIALS_MAX):
                 done += _write_bundle(result, rest[first : first + TRIALS_MAX])
