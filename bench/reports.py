@@ -15,6 +15,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from cost import Places
+from leadline.store.bundles.write import bundle_trials
+from leadline.store.reader import open_result
 from ratios import spread
 from sides import LIMIT_S
 from trace_report import CASES, make
@@ -167,6 +169,7 @@ def grow(source: Path, into: Path, times: int) -> Path:
     plan |= {"trials": planned + trials, "blocks": blocks * times}
     (into / "manifest.json").write_text(json.dumps(manifest))
     (into / "events.jsonl").write_text("\n".join([*lines, events[-1]]) + "\n")
+    bundle_trials(into, open_result(into).finished)  # as a run leaves them
     return into
 
 

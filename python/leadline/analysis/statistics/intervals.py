@@ -13,7 +13,6 @@ JASA 59 (1964). The weights of the grid were chosen by simulation, see `bench/co
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -69,20 +68,6 @@ class MeanOfBlocks:
             too_short = self.beyond(middle) > alpha
             low, high = np.where(too_short, middle, low), np.where(too_short, high, middle)
         return np.asarray(high, dtype=float)
-
-
-def half_widths(series: Sequence[MeanOfBlocks], alpha: float) -> list[float]:
-    """The half width of the first row of each, found together: calls take the time, not numbers."""
-    together = MeanOfBlocks(
-        mean=np.concatenate([one.mean[:1] for one in series]),
-        scale=np.concatenate([one.scale[:1] for one in series]),
-        weight=np.concatenate([one.weight[:, :1] for one in series], axis=1),
-        centre=np.concatenate([one.centre[:, :1] for one in series], axis=1),
-        spread=np.concatenate([one.spread[:, :1] for one in series], axis=1),
-        degrees=np.concatenate([one.degrees[:, :1] for one in series], axis=1),
-        blocks=series[0].blocks,
-    )
-    return [float(width) for width in together.half_width(alpha)]
 
 
 def mean_of_blocks(rows: Any) -> MeanOfBlocks:
