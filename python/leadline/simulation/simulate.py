@@ -18,8 +18,8 @@ from leadline.simulation.rates import ROUNDS, Rates, solve
 DRAWS = 200
 # What the figures were held against, and how it went: bench/simulation.md, which a test compares.
 STANDING = (
-    "by a model whose median error was 6 % at 48 points of labs on one machine, limited on purpose and predicted"
-    " before, 42 inside; 6 of 10 published rows inside wide intervals, median absolute error 45 %"
+    "by a model whose median error was 6 % at 48 points of labs on one machine, limited on purpose and"
+    " predicted before, 42 inside; 6 of 10 published rows inside wide intervals, median absolute error 45 %"
     " (bench/simulation.md)"
 )
 _SPAN = (5.0, 95.0)
