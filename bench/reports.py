@@ -54,7 +54,7 @@ def reports(places: Places) -> list[str]:
             limits = {"show": case.seconds_max, "report": case.seconds_max}
             lines += _rows(places, case.name, found, limits, case.mib_max)
         if not places.quick:
-            powers = " | ".join(f"files^{power:.2f}" for power in growth(Path(scratch), _cost))
+            powers = " | ".join(growth(Path(scratch), _cost))
             lines.append(f"| {GROWN} | show, beyond its start | {powers} | | |")
     return [
         *lines,
