@@ -5,17 +5,28 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from ratios import bandwidth, cpu_per_gib_ms, cpu_per_operation_ns, ratio, spread
-from sides import SECOND_NS, TRIAL, Side, bare, fio, lay_out, leadline, pinned
-from tables import Goal, Row, commands, measured
+from sides import SECOND_NS, TRIAL, Side, bare, fio, lay_out, leadline, pinned, without_start
+from tables import Goal, Row, commands, judge, measured
 
 MIB = 1 << 20
 DIRECT_BYTES = 512 * MIB
 CACHED_BYTES = 1 * MIB
 # In a core's second cache, beside it, and beyond all caches: what a read costs by itself differs by four.
 CACHED_READ_BYTES = (1 * MIB, 4 * MIB, 256 * MIB)
-BARE_CACHED_READS = 1_000_000
+BARE_CACHED_READS, BARE_DIRECT_READS, BARE_EMPTY = 2_000_000, 100_000, 10_000_000
+COUNTED = 10_000  # under strace
+LONG_S, SHORT_S = 1.2, 0.2
+# fio's own switches for less work: no latencies but the sum, no map of blocks that were read.
+TUNED = {"gtod_reduce": 1, "norandommap": 1}
+SMALL_NOTES = (
+    "Each figure is what a long run costs more than a short one, so that start and end are out of it:",
+    f"{LONG_S:g} and {SHORT_S:g} s, and a bare loop's operations and a tenth of them. `bare` hands over and",
+    "takes back in batches; on no storage it is a ring of operations that do nothing. `fio, tuned` tells no",
+    "latencies.",
+)
 HEAD = ["| work | side | {unit} | compared | at most | goal |", "|---|---|---|---|---|---|"]
 
 
@@ -37,90 +48,91 @@ def small_io(places: Places) -> list[str]:
     rows = [_direct(places, 128), _direct(places, 32)]
     rows += [_cached(places, file_bytes) for file_bytes in CACHED_READ_BYTES]
     rows.append(_null(places))
-    lines = ["## CPU time per I/O", "", *[line.format(unit="ns of CPU per I/O") for line in HEAD]]
+    lines = [
+        "## CPU time per I/O",
+        "",
+        *SMALL_NOTES,
+        "",
+        *[line.format(unit="ns of CPU per I/O") for line in HEAD],
+    ]
     for row in rows:
         lines += measured(row)[0]
     return [*lines, "", "Commands:", "", *[f"    {command}" for command in commands(rows)], ""]
+
+
+def _timed(places: Places, directory: Path, **changes: Any) -> Side:
+    """leadline, long less short."""
+    long, short = (
+        leadline(places.cpu, directory, **changes, time_based=True, runtime_ns=int(seconds * SECOND_NS))
+        for seconds in (LONG_S, SHORT_S)
+    )
+    return without_start(long, short)
+
+
+def _timed_fio(places: Places, name: str, **options: Any) -> Side:
+    """fio, long less short."""
+    long, short = (
+        fio(places.cpu, name, **options, time_based=1, runtime=f"{seconds * 1000:.0f}ms")
+        for seconds in (LONG_S, SHORT_S)
+    )
+    return without_start(long, short)
+
+
+def _counted(places: Places, program: str, path: object, operations: int, *before: object) -> Side:
+    """A bare loop, long less short; `before` its count stand block size and depth."""
+    long, short, counted = (
+        bare(program, places.cpu, path, 4096, *before, count, operations=count, block_bytes=4096)
+        for count in (operations, operations // 10, COUNTED)
+    )
+    return without_start(long, short, counted)
 
 
 def _direct(places: Places, depth: int) -> Row:
     path = places.disk / "data.0.0"
     if not path.exists():
         lay_out(places.disk, size=DIRECT_BYTES)
-    reads = DIRECT_BYTES // 4096
     common = {"rw": "randread", "bs": 4096, "iodepth": depth, "size": DIRECT_BYTES}
+    theirs = {**common, "filename": path, "ioengine": "io_uring", "direct": 1, "invalidate": 0}
     sides = [
-        leadline(places.cpu, places.disk, **common, engine="io_uring", direct=True),
-        bare("uring_loop", places.cpu, path, 4096, depth, reads, operations=reads, block_bytes=4096),
-        fio(places.cpu, filename=path, **common, ioengine="io_uring", direct=1, invalidate=0),
+        _timed(places, places.disk, **common, engine="io_uring", direct=True),
+        _counted(places, "uring_loop", path, BARE_DIRECT_READS, depth),
+        _timed_fio(places, "fio", **theirs),
+        _timed_fio(places, "fio, tuned", **theirs, **TUNED, **_batches(depth), fixedbufs=1, registerfiles=1),
     ]
-    goals = [
-        Goal(
-            "leadline / bare",
-            0,
-            1,
-            1.05,
-            "the trial's own code is 7 to 8 % of its CPU time in a profile, the bare loop's 1 to 1.5 %; "
-            "what is missed beyond that is not explained",
-        )
-    ]
-    if depth == 128:
-        goals.append(Goal("leadline / fio", 0, 2, 0.65))
+    goals = [Goal("leadline / bare", 0, 1, 1.05), Goal("leadline / fio", 0, 2, 0.65)]
     what = f"4 KiB random read, O_DIRECT, iodepth {depth}"
     return Row(what, sides, cpu_per_operation_ns, goals, places.rounds(9), path)
+
+
+def _batches(depth: int) -> dict[str, int]:
+    return {"iodepth_batch_submit": depth // 2, "iodepth_batch_complete_max": depth}
 
 
 def _cached(places: Places, file_bytes: int) -> Row:
     directory = places.memory / f"cached-{file_bytes}"
     directory.mkdir()
     path = lay_out(directory, size=file_bytes)
-    runtime_ns = SECOND_NS // 2
+    theirs = {"filename": path, "rw": "randread", "bs": 4096, "ioengine": "psync", "size": file_bytes}
     sides = [
-        leadline(places.cpu, directory, size=file_bytes, time_based=True, runtime_ns=runtime_ns),
-        bare(
-            "pread_loop",
-            places.cpu,
-            *(path, 4096, BARE_CACHED_READS),
-            operations=BARE_CACHED_READS,
-            block_bytes=4096,
-        ),
-        fio(
-            places.cpu,
-            filename=path,
-            **{"rw": "randread", "bs": 4096, "ioengine": "psync", "size": file_bytes},
-            **{"time_based": 1, "runtime": "500ms"},
-        ),
+        _timed(places, directory, size=file_bytes),
+        _counted(places, "pread_loop", path, BARE_CACHED_READS),
+        _timed_fio(places, "fio", **theirs),
+        _timed_fio(places, "fio, tuned", **theirs, **TUNED),
     ]
-    goals = [
-        Goal(
-            "leadline - bare",
-            0,
-            1,
-            50.0,
-            "two readings of the clock for each read lie in it: a third of the trial's own time in a profile",
-            difference=True,
-        )
-    ]
-    return Row(
-        f"4 KiB random read, tmpfs, plain calls, file of {file_bytes // MIB} MiB",
-        sides,
-        cpu_per_operation_ns,
-        goals,
-        places.rounds(9),
-    )
+    goals = [Goal("leadline - bare", 0, 1, 50.0, difference=True)]
+    what = f"4 KiB random read, tmpfs, plain calls, file of {file_bytes // MIB} MiB"
+    return Row(what, sides, cpu_per_operation_ns, goals, places.rounds(9))
 
 
 def _null(places: Places) -> Row:
-    timed = {"size": CACHED_BYTES, "iodepth": 32, "time_based": True}
+    theirs = {"rw": "randread", "bs": 4096, "ioengine": "null", "iodepth": 32, "size": CACHED_BYTES}
     sides = [
-        leadline(places.cpu, places.memory, engine="null", **timed, runtime_ns=SECOND_NS // 2),
-        fio(
-            places.cpu,
-            **{"rw": "randread", "bs": 4096, "ioengine": "null", "iodepth": 32, "size": CACHED_BYTES},
-            **{"time_based": 1, "runtime": "500ms"},
-        ),
+        _timed(places, places.memory, engine="null", size=CACHED_BYTES, iodepth=32),
+        _timed_fio(places, "fio", **theirs),
+        _timed_fio(places, "fio, tuned", **theirs, **TUNED, **_batches(32)),
+        _counted(places, "uring_loop", "-", BARE_EMPTY, 32),
     ]
-    goals = [Goal("leadline", 0, None, 50.0)]
+    goals = [Goal("leadline", 0, None, 25.0)]
     return Row("no storage (null), iodepth 32", sides, cpu_per_operation_ns, goals, places.rounds(9))
 
 
@@ -160,7 +172,7 @@ def _sequential(places: Places, rw: str, block_bytes: int, direct: bool) -> Row:
         leadline(places.cpu, places.disk, **common, **own),
         fio(places.cpu, **common, **theirs),
     ]
-    goals = [Goal("leadline / fio", 0, 1, 1.0, "leadline makes new data for each write" if writes else "")]
+    goals = [Goal("leadline / fio", 0, 1, 1.0)]
     if writes:
         sides.append(fio(places.cpu, "fio, new data", **common, **theirs, refill_buffers=1))
         goals.append(Goal("leadline / fio, new data", 0, 2, 1.0))
@@ -176,7 +188,7 @@ def data(places: Places) -> list[str]:
         "",
         "Incompressible data made and verified, against a memset of the same buffers, by turns.",
         "",
-        "| buffers | memset | made / memset | at most 1.5 | verified / memset | at most 3 |",
+        "| buffers | memset | made / memset | goal | verified / memset | goal |",
         "|---|---|---|---|---|---|",
     ]
     program = TRIAL.with_name("pattern_cost")
@@ -187,12 +199,9 @@ def data(places: Places) -> list[str]:
         made = spread([one["fill_ns"] / one["memset_ns"] for one in rounds])
         verified = spread([one["verify_ns"] / one["memset_ns"] for one in rounds])
         speed = spread([buffer_bytes / one["memset_ns"] for one in rounds]).median
-        verdicts = [
-            "met" if made.median <= 1.5 else "**missed**",
-            "met" if verified.median <= 3 else "**missed**",
-        ]
+        limit = 1.3 if buffer_bytes == 32 * MIB else 1.5
         lines.append(
-            f"| {buffer_bytes >> 10} KiB | {speed:.1f} GB/s | {made.words(2)} | {verdicts[0]} "
-            f"| {verified.words(2)} | {verdicts[1]} |"
+            f"| {buffer_bytes >> 10} KiB | {speed:.1f} GB/s | {made.words(2)} | {limit:g}: "
+            f"{judge(made, limit)} | {verified.words(2)} | 3: {judge(verified, 3)} |"
         )
     return [*lines, "", "Command:", "", "    pattern_cost BYTES ROUNDS", ""]

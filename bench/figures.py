@@ -13,6 +13,7 @@ from typing import Any
 from cost import CACHED_BYTES, Places
 from ratios import Spread, spread
 from sides import BARE, LIMIT_S, SECOND_NS, TRIAL, job, lay_out, write_job
+from tables import judge
 
 STUDY = """format: leadline.study/1
 limits: {reserve: 1M}
@@ -29,13 +30,12 @@ MEMORY_LIMIT_MIB = 50.0
 def start(places: Places) -> list[str]:
     """From the journal's `trial_started` to the engine's first operation, in a study on a disk."""
     found = _starts_ms(places)
-    verdict = "met" if found.high <= START_LIMIT_MS else "**missed**"
     return [
         "## Start of a trial inside a study",
         "",
         "From the journal's `trial_started` to the start that the engine noted, psync and io_uring.",
         "",
-        f"{found.words(1)} ms, at most {START_LIMIT_MS:g}: {verdict}.",
+        f"{found.words(1)} ms, at most {START_LIMIT_MS:g}: {judge(found, START_LIMIT_MS)}.",
         "",
         "Command:",
         "",

@@ -15,9 +15,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from cost import Places
+from leadline.store.bundles.write import bundle_trials
+from leadline.store.reader import open_result
 from ratios import spread
 from sides import LIMIT_S
-from trace_report import CASES, make
+from trace_report import CASES, GROWN, growth, make
 
 STUDY = """format: leadline.study/1
 limits: {reserve: 1M}
@@ -51,13 +53,18 @@ def reports(places: Places) -> list[str]:
             )
         for case in CASES[: 1 if places.quick else None]:
             found = make(case, Path(scratch))
-            lines += _rows(places, case.name, found, {"show": case.seconds_max}, case.mib_max)
+            limits = {"show": case.seconds_max, "report": case.seconds_max}
+            lines += _rows(places, case.name, found, limits, case.mib_max)
+        if not places.quick:
+            powers = " | ".join(growth(Path(scratch), _cost))
+            lines.append(f"| {GROWN} | show, beyond its start | {powers} | | |")
     return [
         *lines,
         "",
         "Seconds and CPU seconds of the whole process, Python's start included; the results lie in memory.",
         "Goals are of seconds, and of MiB where two stand. More trials are those of the first row, block by",
-        "block again, each command once.",
+        "block again, each command once. Beyond its start: less what a trace of one file takes. Powers are",
+        "slopes of logarithms.",
         "",
         "Commands:",
         "",
@@ -167,6 +174,7 @@ def grow(source: Path, into: Path, times: int) -> Path:
     plan |= {"trials": planned + trials, "blocks": blocks * times}
     (into / "manifest.json").write_text(json.dumps(manifest))
     (into / "events.jsonl").write_text("\n".join([*lines, events[-1]]) + "\n")
+    bundle_trials(into, open_result(into).finished)  # as a run leaves them
     return into
 
 

@@ -22,7 +22,10 @@ import engine_cpu
 import figures
 import many_hosts
 import metadata
+import quiet
 import reports
+import scaling
+import tests_took
 import tracing
 import turnover
 import verified
@@ -43,15 +46,21 @@ SECTIONS: tuple[Callable[[cost.Places], list[str]], ...] = (
     bpf.bpf,
     engine_cpu.engine_cpu,
     reports.reports,
+    scaling.scaling,
+    tests_took.tests_took,
 )
+QUIET_LIMIT_S, BETWEEN_LIMIT_S = 600.0, 60.0
 ABOUT = """# What leadline costs, and whether it agrees with fio
 
-Written by `make bench`. Sides run in turns (A B C, B C A, …), and a figure is the median with its 95 %
-interval (by order statistics; all values where there are fewer than six). CPU time is user and system time
-of the whole process, start and end included, over its I/Os. leadline's side is a trial without Python
+Written by `make bench` in one run. Sides run in turns (A B C, B C A, …), and a figure is the median with its
+95 % interval (by order statistics; all values where there are fewer than six). "met" and "missed" are said
+only where the whole interval lies on that side of the goal, "undecided" otherwise, with what was measured of
+both sides in the same run: their own code and the kernel's, context switches, and the system calls of a run
+of each under strace. CPU time is user and system time of a process; leadline's side is a trial without Python
 (`crates/engine/examples/trial.rs`). `bare` is a loop in `bench/floors` that does the I/O and nothing else.
-leadline and fio record the total latency of every I/O; fio runs with its own defaults otherwise.
-Many hosts and job files, at the end, are by `make many-hosts-bench` and `make fio-bench`.
+leadline and fio record the total latency of every I/O; fio runs with its own defaults otherwise, and `fio,
+tuned` with its switches for less work. Many hosts and job files, at the end, are by `make many-hosts-bench`
+and `make fio-bench`.
 """
 
 
@@ -63,12 +72,19 @@ def main() -> None:
     memory = Path(tempfile.mkdtemp(prefix="leadline-bench-", dir="/dev/shm"))
     places = cost.Places(disk, memory, max(os.sched_getaffinity(0)), options.quick)
     try:
-        lines = [ABOUT, *figures.machine(places), ""]
+        before_all, seen = quiet.ticks(), _wait(QUIET_LIMIT_S, options.quick)
+        lines = [ABOUT, *figures.machine(places), f"The machine was {seen}.", ""]
         for section in SECTIONS:
             if options.only and section.__name__ not in options.only:
                 continue
-            print(f"{time.monotonic() - begun:4.0f} s  {section.__name__}", file=sys.stderr, flush=True)
+            seen = _wait(BETWEEN_LIMIT_S, options.quick)
+            print(
+                f"{time.monotonic() - begun:4.0f} s  {section.__name__}: {seen}", file=sys.stderr, flush=True
+            )
+            before = quiet.ticks()
             lines += section(places)
+            lines += [f"*The machine before: {seen}. Meanwhile: {_noise(before)}.*", ""]
+        lines.append(f"Over the whole run: {_noise(before_all)}.")
         lines.append(f"It took {time.monotonic() - begun:.0f} s.")
         text = "\n".join(lines).replace(str(disk), "DISK").replace(str(memory), "MEMORY")
         others = many_hosts.kept(options.output)
@@ -76,6 +92,15 @@ def main() -> None:
     finally:
         shutil.rmtree(disk)
         shutil.rmtree(memory)
+
+
+def _wait(limit_s: float, is_quick: bool) -> str:
+    return "not waited for" if is_quick else quiet.wait_until_quiet(limit_s)
+
+
+def _noise(before: quiet.Ticks) -> str:
+    """Of the processors since then; a lab's daemons and the kernel's own threads are among the others."""
+    return quiet.between(before, quiet.ticks()).words()
 
 
 def read_options() -> argparse.Namespace:

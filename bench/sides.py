@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import tempfile
 from collections.abc import Callable
@@ -16,11 +17,25 @@ BARE = ROOT / "target" / "bench"
 TRIAL = ROOT / "target" / "release" / "examples" / "trial"
 SECOND_NS = 1_000_000_000
 LIMIT_S = 120.0
+_IO_CALLS = ("io_uring_enter", "pread64", "pwrite64", "read", "write", "io_submit", "io_getevents", "fsync")
+_COUNTING: list[str] = []  # words before a command that is counted and not timed
+
+
+@dataclass(frozen=True)
+class Usage:
+    """What a process used (its children and the kernel's workers for it included).
+
+    `switches` of context are those in which it waited, and those in which it was made to.
+    """
+
+    cpu_ns: int = 0
+    kernel_ns: int = 0
+    switches: int = 0
 
 
 @dataclass(frozen=True)
 class Sample:
-    """One process: its CPU time (its children and the kernel's workers for it included) and its work."""
+    """One process: its CPU time and its work."""
 
     cpu_ns: int
     operations: int
@@ -28,21 +43,24 @@ class Sample:
     elapsed_ns: int
     p50_ns: float = 0.0
     p99_ns: float = 0.0
+    kernel_ns: int = 0
+    switches: int = 0
 
 
 @dataclass(frozen=True)
 class Side:
-    """One of the things compared; `command` is what results.md prints."""
+    """One of the things compared; `command` is what results.md prints, `counted` does little of the same."""
 
     name: str
     run: Callable[[], Sample] = field(repr=False)
     command: str
+    counted: Side | None = field(default=None, repr=False)
 
 
-def pinned(command: list[str], cpu: int) -> tuple[int, str]:
-    """Runs to the end; returns CPU time in ns and standard output. Raises RuntimeError when it fails."""
+def pinned(command: list[str], cpu: int) -> tuple[Usage, str]:
+    """Runs to the end; returns what it used and standard output. Raises RuntimeError when it fails."""
     with tempfile.TemporaryFile("w+") as out, tempfile.TemporaryFile("w+") as errors:
-        words = ["timeout", str(LIMIT_S), "taskset", "--cpu-list", str(cpu), *command]
+        words = ["timeout", str(LIMIT_S), "taskset", "--cpu-list", str(cpu), *_COUNTING, *command]
         process = subprocess.Popen(words, stdout=out, stderr=errors, cwd=tempfile.gettempdir())
         _, status, usage = os.wait4(process.pid, 0)
         process.returncode = os.waitstatus_to_exitcode(status)
@@ -50,7 +68,48 @@ def pinned(command: list[str], cpu: int) -> tuple[int, str]:
         errors.seek(0)
         if process.returncode != 0:
             raise RuntimeError(f"{' '.join(command)}: {errors.read()[-500:]}")
-        return int((usage.ru_utime + usage.ru_stime) * 1e9), out.read()
+        kernel_ns = int(usage.ru_stime * 1e9)
+        switches = usage.ru_nvcsw + usage.ru_nivcsw
+        return Usage(int(usage.ru_utime * 1e9) + kernel_ns, kernel_ns, switches), out.read()
+
+
+def calls_each(side: Side) -> float | None:
+    """System calls of I/O for each operation, of one run under strace; None where that does not work here.
+
+    strace slows what it watches, so that rates and latencies of this run are no figures.
+    """
+    if shutil.which("strace") is None:
+        return None
+    with tempfile.NamedTemporaryFile("r") as table:
+        _COUNTING[:] = ["strace", "-f", "-c", "-e", f"trace={','.join(_IO_CALLS)}", "-o", table.name]
+        try:
+            operations = (side.counted or side).run().operations
+        except RuntimeError:
+            return None
+        finally:
+            _COUNTING.clear()
+        rows = [line.split() for line in table.read().splitlines()]
+    counted = sum(int(row[3]) for row in rows if row and row[-1] in _IO_CALLS)
+    return counted / operations if operations else None
+
+
+def without_start(long: Side, short: Side, counted: Side | None = None) -> Side:
+    """What a long run has more than a short one: start and end, which are in both, are out of it."""
+
+    def run() -> Sample:
+        less, more = short.run(), long.run()
+        return Sample(
+            more.cpu_ns - less.cpu_ns,
+            more.operations - less.operations,
+            more.bytes - less.bytes,
+            more.elapsed_ns - less.elapsed_ns,
+            more.p50_ns,
+            more.p99_ns,
+            more.kernel_ns - less.kernel_ns,
+            more.switches - less.switches,
+        )
+
+    return Side(long.name, run, long.command, counted or short)
 
 
 def bare(name: str, cpu: int, *arguments: object, operations: int, block_bytes: int) -> Side:
@@ -58,8 +117,9 @@ def bare(name: str, cpu: int, *arguments: object, operations: int, block_bytes: 
     words = [str(argument) for argument in arguments]
 
     def run() -> Sample:
-        cpu_ns, _ = pinned([str(BARE / name), *words], cpu)
-        return Sample(cpu_ns, operations, operations * block_bytes, 0)
+        used, _ = pinned([str(BARE / name), *words], cpu)
+        moved_bytes = operations * block_bytes
+        return Sample(used.cpu_ns, operations, moved_bytes, 0, 0.0, 0.0, used.kernel_ns, used.switches)
 
     shown = [Path(word).name if word.startswith("/") else word for word in words]
     return Side("bare", run, " ".join([name, *shown]))
@@ -97,7 +157,7 @@ def leadline(cpu: int, directory: Path, latencies: bool = False, **changes: Any)
     def run() -> Sample:
         write_job(directory, job(directory, **changes))
         record = directory / "trial.llrec"
-        cpu_ns, out = pinned([str(TRIAL), "run", str(directory / "job.json"), str(record)], cpu)
+        used, out = pinned([str(TRIAL), "run", str(directory / "job.json"), str(record)], cpu)
         summary = json.loads(out.strip().splitlines()[-1])
         if summary["state"] != "complete":
             raise RuntimeError(f"the trial failed: {summary['error']}")
@@ -105,10 +165,36 @@ def leadline(cpu: int, directory: Path, latencies: bool = False, **changes: Any)
         operations = sum(row["operations"] for row in rows)
         moved_bytes = sum(row["bytes"] for row in rows)
         p50_ns, p99_ns = read_latencies(record) if latencies else (0.0, 0.0)
-        return Sample(cpu_ns, operations, moved_bytes, summary["last_done_ns"], p50_ns, p99_ns)
+        last_ns = summary["last_done_ns"]
+        return Sample(
+            used.cpu_ns, operations, moved_bytes, last_ns, p50_ns, p99_ns, used.kernel_ns, used.switches
+        )
 
     said = " ".join(f"{name}={value}" for name, value in changes.items())
     return Side("leadline", run, f"trial {said}")
+
+
+def metadata_trial(cpu: int, directory: Path, files: int) -> Side:
+    """leadline: so many empty files made, looked at and removed once, in one directory."""
+    value = {
+        "format": "leadline.metadata/1", "trial": "t0001", "directory": str(directory), "prefix": "files",
+        "operations": ("create", "stat", "unlink"), "files": files, "branch": 1, "depth": 0, "private": True,
+        "file_size": 0, "bs": 4096, "numjobs": 1, "time_based": False, "runtime_ns": 0, "seed": 1,
+        "generation": 1, "interval_ns": SECOND_NS, "deadline_ns": 100 * SECOND_NS, "parent_pid": None,
+    }  # fmt: skip
+
+    def run() -> Sample:
+        write_job(directory, value)
+        record = directory / "trial.llrec"
+        used, out = pinned([str(TRIAL), "run", str(directory / "job.json"), str(record)], cpu)
+        summary = json.loads(out.strip().splitlines()[-1])
+        if summary["state"] != "complete":
+            raise RuntimeError(f"the trial failed: {summary['error']}")
+        (directory / "files.0").rmdir()
+        operations = sum(row["operations"] for row in summary["directions"].values())
+        return Sample(used.cpu_ns, operations, 0, 0, 0.0, 0.0, used.kernel_ns, used.switches)
+
+    return Side("leadline", run, f"trial metadata files={files}")
 
 
 def read_latencies(record: Path) -> tuple[float, float]:
@@ -127,16 +213,19 @@ def fio(cpu: int, name: str = "fio", **options: Any) -> Side:
     fixed = ["--name=bench", "--output-format=json", "--lat_percentiles=1", "--clat_percentiles=0"]
 
     def run() -> Sample:
-        cpu_ns, out = pinned(["fio", *fixed, *words], cpu)
+        used, out = pinned(["fio", *fixed, *words], cpu)
         (found,) = json.loads(out[out.index("{") :])["jobs"]
         if found["error"]:
             raise RuntimeError(f"fio failed with error {found['error']}")
         rows = [row for row in (found["read"], found["write"]) if row["total_ios"]]
         (main,) = rows
-        at = main["lat_ns"].get("percentile", {})
+        at = main.get("lat_ns", {}).get("percentile", {})
         p50_ns, p99_ns = at.get("50.000000", 0.0), at.get("99.000000", 0.0)
         elapsed_ns = int(main["runtime"] * 1e6)
-        return Sample(cpu_ns, main["total_ios"], main["io_bytes"], elapsed_ns, p50_ns, p99_ns)
+        done, moved_bytes = main["total_ios"], main["io_bytes"]
+        return Sample(
+            used.cpu_ns, done, moved_bytes, elapsed_ns, p50_ns, p99_ns, used.kernel_ns, used.switches
+        )
 
     shown = [
         f"--{key}={Path(str(value)).name if key == 'filename' else value}" for key, value in options.items()

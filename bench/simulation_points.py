@@ -31,8 +31,8 @@ class LabWork:
 class LabCase:
     """A lab and its works. `bound`: a pattern of the stations that are limited on purpose, `words`: which.
 
-    `out`: OSDs that are marked out. Several clients run at once, each on its own link. `bucket_bytes`: what
-    a link lets pass at once, where it is not the lab's own.
+    `out`: OSDs that are marked out. More than one client run at once, each on its own link.
+    `bucket_bytes`: what a link lets pass at once, where it is not the lab's own.
     """
 
     name: str

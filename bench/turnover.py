@@ -11,8 +11,9 @@ from itertools import pairwise
 from pathlib import Path
 
 from cost import Places
-from ratios import Spread, spread
+from ratios import spread
 from sides import LIMIT_S
+from tables import judge
 
 STUDY = """format: leadline.study/1
 limits: {reserve: 1M}
@@ -43,7 +44,7 @@ def turnover(places: Places) -> list[str]:
         "",
         "| | ms | at most | goal |",
         "|---|---|---|---|",
-        f"| end to start | {whole.words(1)} | {LIMIT_MS:g} | {_verdict(whole)} |",
+        f"| end to start | {whole.words(1)} | {LIMIT_MS:g} | {judge(whole, LIMIT_MS)} |",
         *(f"| {name} | {part.words(1)} | | |" for name, part in zip(names, parts, strict=True)),
         "",
         "Command:",
@@ -51,12 +52,6 @@ def turnover(places: Places) -> list[str]:
         "    leadline run study.yaml --target disk=DIRECTORY",
         "",
     ]
-
-
-def _verdict(found: Spread) -> str:
-    if found.high <= LIMIT_MS:
-        return "met"
-    return "**missed**" if found.low > LIMIT_MS else "undecided"
 
 
 def _steps(places: Places) -> Steps:

@@ -35,7 +35,7 @@ def verified(places: Places) -> list[str]:
 def _writes(places: Places, parent: Path, what: str, **job: object) -> Row:
     shape = {**job, "size": _BYTES, "overwrite": True}
     sides = [_side(places, parent, shape, name) for name in ("verified", "unverified")]
-    goal = Goal("verified / unverified", 0, 1, 1.15, "the ledger notes each block of 4 KiB before its write")
+    goal = Goal("verified / unverified", 0, 1, 1.15)
     return Row(what, sides, cpu_per_operation_ns, [goal], places.rounds(9))
 
 

@@ -15,6 +15,7 @@ import struct
 import sys
 import traceback
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +24,7 @@ from builders import trial_row
 from trace_tables import file_row, files_table, process, tables
 
 from leadline.errors import LeadlineError
-from leadline.store.reader import open_result
+from leadline.store.reader import Result, open_result
 from leadline.store.tables import LatencyRow, SeriesRow
 from leadline.store.writer import ResultWriter, create_result, reopen_result
 from leadline.tracing.store import read_trace, traced_trials, write_tables
@@ -80,6 +81,7 @@ def _store(writer: ResultWriter, said: Callable[[str], Any]) -> None:
         said(trial)
     writer.journal("study_finished", failed=[], not_run={})
     said("complete")
+    writer.bundle(1)  # which may fail in any way without anybody's notice
 
 
 def check(place: Path, said: list[str]) -> str:
@@ -92,6 +94,8 @@ def check(place: Path, said: list[str]) -> str:
         lost = set(said) - {*rows, "begun", "complete"}
         if lost:
             return f"lost {sorted(lost)}"
+        if _all_of(result) != _all_of(replace(result, bundled=False)):
+            return "a bundle says something else than the trials' own files"
         if "complete" in said and not result.complete:
             return "it is not complete"
         for trial in set(traced_trials(result)) & set(rows):
@@ -101,6 +105,14 @@ def check(place: Path, said: list[str]) -> str:
     except Exception as error:  # of whatever kind: it is what the test is about
         return f"{type(error).__name__}: {error}"
     return ""
+
+
+def _all_of(result: Result) -> tuple[Any, ...]:
+    samples = [
+        [(*key, *map(tuple, line)) for key, line in result.sample_lines(trial).items()]
+        for trial in sorted(result.finished)
+    ]
+    return result.trials(), result.latency(), result.series(), samples
 
 
 def resume(place: Path) -> str:

@@ -8,6 +8,7 @@ The real Ceph mostly waits for its own rounds, so it has lanes of its own beside
 
 from __future__ import annotations
 
+import json
 import os
 import shlex
 import subprocess
@@ -16,6 +17,7 @@ import threading
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -190,6 +192,18 @@ def say_times(done: Sequence[Ran], seconds: float) -> None:
     print(f"load {one:.1f} now, {five:.1f} over five minutes, on {os.cpu_count()} processors")
 
 
+def keep_times(done: Sequence[Ran], seconds: float) -> None:
+    """What `make bench` says of a whole run."""
+    found = {
+        "at": datetime.now(UTC).isoformat(sep=" ", timespec="minutes"),
+        "seconds": round(seconds),
+        "cpu_s": round(sum(ran.cpu_s for ran in done)),
+        "processors": os.cpu_count(),
+        "phases": {ran.phase.name: round(ran.seconds) for ran in sorted(done, key=lambda one: one.began_s)},
+    }
+    (LOGS / "all.json").write_text(json.dumps(found) + "\n")
+
+
 def main(names: Sequence[str]) -> int:
     """Run the named phases; 0 where all passed, 1 where one did not, 130 where it was interrupted."""
     known = [phase.name for lane in (*LANES, (LAST,)) for phase in lane]
@@ -213,7 +227,10 @@ def main(names: Sequence[str]) -> int:
     if not names or LAST.name in names:
         run_lane((LAST,), zero_s, done, ending)
     say_what_did_not_pass(done)
-    say_times(done, time.monotonic() - zero_s)
+    seconds = time.monotonic() - zero_s
+    say_times(done, seconds)
+    if not names and not ending.is_set():
+        keep_times(done, seconds)
     if ending.is_set():
         return 130
     return 0 if all(ran.code == 0 for ran in done) else 1

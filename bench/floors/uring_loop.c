@@ -1,6 +1,7 @@
 /* The least that a random read costs with io_uring: fixed buffers and files, batches, no clock, no counting.
  * One call of the kernel hands over what is queued and brings back what has ended.
- * Usage: uring_loop FILE BLOCK_BYTES DEPTH COUNT. The file must hold a power of two of blocks. */
+ * Usage: uring_loop FILE|- BLOCK_BYTES DEPTH COUNT. The file must hold a power of two of blocks; with - the
+ * operations do nothing. */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <linux/io_uring.h>
@@ -21,6 +22,7 @@ static uint64_t state = 88172645463325252ULL, mask;
 static size_t block_bytes;
 static uint8_t *buffers;
 static unsigned tail;
+static int without_file;
 
 static void queue(uint64_t slot)
 {
@@ -30,14 +32,16 @@ static void queue(uint64_t slot)
 	state ^= state >> 7;
 	state ^= state << 17;
 	memset(entry, 0, sizeof *entry);
-	entry->opcode = IORING_OP_READ_FIXED;
+	entry->opcode = without_file ? IORING_OP_NOP : IORING_OP_READ_FIXED;
+	entry->user_data = slot;
+	((unsigned *)(sq + parameters.sq_off.array))[index] = index;
+	tail++;
+	if (without_file)
+		return;
 	entry->flags = IOSQE_FIXED_FILE;
 	entry->off = (state & mask) * block_bytes;
 	entry->addr = (uint64_t)(uintptr_t)(buffers + slot * block_bytes);
 	entry->len = (uint32_t)block_bytes;
-	entry->user_data = slot;
-	((unsigned *)(sq + parameters.sq_off.array))[index] = index;
-	tail++;
 }
 
 static int set_up(const char *path, unsigned depth)
@@ -45,7 +49,8 @@ static int set_up(const char *path, unsigned depth)
 	parameters.flags = IORING_SETUP_SINGLE_ISSUER | IORING_SETUP_DEFER_TASKRUN | IORING_SETUP_CQSIZE;
 	parameters.cq_entries = depth * 2;
 	int ring = (int)syscall(SYS_io_uring_setup, depth, &parameters);
-	int fd = open(path, O_RDONLY | O_DIRECT);
+	without_file = strcmp(path, "-") == 0;
+	int fd = without_file ? 0 : open(path, O_RDONLY | O_DIRECT);
 	struct stat facts;
 	if (ring < 0 || fd < 0 || fstat(fd, &facts) != 0)
 		return -1;
@@ -62,7 +67,9 @@ static int set_up(const char *path, unsigned depth)
 		return -1;
 	madvise(buffers, memory.iov_len, MADV_HUGEPAGE);
 	memset(buffers, 0, memory.iov_len);
-	if (syscall(SYS_io_uring_register, ring, IORING_REGISTER_BUFFERS, &memory, 1) != 0 ||
+	if (!without_file && syscall(SYS_io_uring_register, ring, IORING_REGISTER_BUFFERS, &memory, 1) != 0)
+		return -1;
+	if (!without_file &&
 	    syscall(SYS_io_uring_register, ring, IORING_REGISTER_FILES, &fd, 1) != 0)
 		return -1;
 	return ring;
@@ -94,7 +101,7 @@ int main(int argc, char **argv)
 		unsigned head = atomic_load_explicit(cq_head, memory_order_relaxed);
 		unsigned end = atomic_load_explicit(cq_tail, memory_order_acquire);
 		for (; head != end; head++, done++) {
-			if (ended[head & cq_mask].res != (int)block_bytes)
+			if (ended[head & cq_mask].res != (without_file ? 0 : (int)block_bytes))
 				return 1;
 			if (queued < count) {
 				queue(ended[head & cq_mask].user_data);

@@ -82,7 +82,7 @@ def read_plain(path: Path, bytes_max: int, *, follow: bool = True) -> bytes:
 def parse_json(text: str | bytes) -> Any:
     """JSON of bounded depth, without NaN and infinities. Raises ValueError."""
     try:
-        value = json.loads(text, parse_constant=_no_number)
+        value = _READ.decode(text if isinstance(text, str) else _decoded(text))
     except RecursionError:
         raise ValueError(f"nested deeper than {DEPTH_MAX} levels") from None
     level = [value]
@@ -100,5 +100,13 @@ def parse_json(text: str | bytes) -> Any:
     raise ValueError(f"nested deeper than {DEPTH_MAX} levels")
 
 
+def _decoded(data: bytes) -> str:
+    """As `json.loads` does it."""
+    return data.decode(json.detect_encoding(data), "surrogatepass")
+
+
 def _no_number(word: str) -> Any:
     raise ValueError(f"{word} is no number")
+
+
+_READ = json.JSONDecoder(parse_constant=_no_number)  # `json.loads` makes one at each call

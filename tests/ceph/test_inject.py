@@ -130,7 +130,7 @@ def create(lab: leadline_lab.Lab, count: int) -> None:
 
 
 def outgrown(lab: leadline_lab.Lab) -> bool:
-    """Whether the server tells of a cache too large: it looks every 4 s, and trims it within 2 s of a load."""
+    """Whether the server tells of too large a cache: it looks every 4 s, and trims within 2 s of a load."""
     create(lab, 500)
     return "MDS_CACHE_OVERSIZED" in checks(lab)
 

@@ -164,6 +164,45 @@ def _index(path: Path) -> object:
     return [json.dumps(vars(item.row), allow_nan=False) for item in read_indexes([place])]
 
 
+def _bundled(path: Path, name: str) -> object:
+    """A result with a bundle of which one file is the input's, and the list says that this is so."""
+    from leadline.store.bundles.form import BUNDLES, digest_of
+    from leadline.store.reader import open_result
+
+    place = path.parent / f"bundled-{name.replace('/', '-')}"
+    if not place.is_dir():
+        _with_bundle(place)
+    listed = place / BUNDLES / "0001.json"
+    shutil.copyfile(path, place / BUNDLES / name)
+    if name != listed.name:
+        value = json.loads(listed.read_text())
+        table = name.partition("/")[0]
+        value["tables"][table] |= {"bytes": path.stat().st_size, "digest": digest_of(path)}
+        listed.write_text(json.dumps(value))
+    result = open_result(place)
+    lines = [result.sample_lines(trial) for trial in sorted(result.finished)]
+    return result.trials(), result.latency(), result.series(), lines
+
+
+def _with_bundle(place: Path) -> None:
+    from leadline.store.bundles.write import bundle_trials
+    from leadline.store.reader import open_result
+
+    shutil.copytree(RESULT, place)
+    bundle_trials(place, open_result(place).finished, 1)
+
+
+def _bundle_reader(name: str) -> Reader:
+    """`name` is the file's below the directory of bundles."""
+
+    def seed(corpus: Path, work: Path) -> None:
+        if not (work / "seed").is_dir():
+            _with_bundle(work / "seed")
+        shutil.copyfile(work / "seed" / "bundles" / name, corpus / "bundle")
+
+    return Reader("leadline.store.bundles.read", 1 << 16, lambda path: _bundled(path, name), seed)
+
+
 def _given(*names: str) -> Callable[[Path, Path], None]:
     """True files below the tests' data."""
 
@@ -324,6 +363,9 @@ READERS = {
     "index": Reader(
         "leadline.store.index", 1 << 14, _index, _given("fuzz/result/cells-1.parquet", "fuzz/index-*")
     ),
+    "bundle": _bundle_reader("0001.json"),
+    "bundled_trials": _bundle_reader("trials/0001.parquet"),
+    "bundled_series": _bundle_reader("series/0001.parquet"),
     "study": Reader("leadline.study.library", 1 << 13, _study, _studies),
     "job_file": Reader("leadline.study.fio.document", 1 << 13, _job_file, _job_files),
     "topology": Reader("leadline.lab.network.topology_file", 1 << 13, _topology, _topologies),

@@ -232,9 +232,7 @@ CASES = {
         Case("tune search quick --space audit --for HUNG/result --budget 1h --target a=GOOD"),
         Case("tune search quick --space mine=7..9 --settings HUNG/own.yaml --budget 1h --target a=GOOD"),
         Case("tune search quick --space HUNG/space.yaml --budget 1h --target a=GOOD"),
-        Case(
-            "tune search quick --space vm.swappiness=7..9 --budget 1h --target a=GOOD --state HUNG/state"
-        ),
+        Case("tune search quick --space vm.swappiness=7..9 --budget 1h --target a=GOOD --state HUNG/state"),
         Case(
             "tune search quick --space vm.swappiness=7..9 --budget 1h --target a=GOOD",
             variables="XDG_STATE_HOME=HUNG",

@@ -23,6 +23,8 @@ from leadline.tracing.store import create_trace_result
 from leadline.tracing.tables import TraceTables
 from leadline.verdict.compared.two_results import compare_results
 from leadline.verdict.findings import build_findings
+from leadline.verdict.sections.charts import HeatMap, ShareBars
+from leadline.verdict.sections.section import Panels
 
 SCHEMA = Path(__file__).parents[1] / "data" / "report" / "show-v1.schema.json"
 
@@ -187,3 +189,24 @@ def test_an_interrupted_trace_is_no_empty_report(tmp_path: Path) -> None:
     (path / "events.jsonl").write_text("")
     with pytest.raises(ResultError, match="no trace that was stored whole"):
         build_findings(open_result(path))
+
+
+def test_of_many_copies_and_ranks_a_page_has_those_that_matter(tmp_path: Path) -> None:
+    """A page with all of thousands would be too large to open; the last here ran longest and moved most."""
+    many = tuple(
+        process(n, copy=n, ended_ns=(n + 1) * SECOND, bytes_read=n, command=f"tar {n}") for n in range(150)
+    )
+    slices = {"layer": "POSIX", "bin_s": 1.0, "bytes_read": [1], "bytes_written": [1]}
+    heat = [{**slices, "copy": n, "process": n} for n in range(150)]
+    findings = build_findings(store(tmp_path / "r", tables(processes=many, extra={"heat": heat})))
+    parts = [part for section in findings.sections for part in section.parts]
+    copies = next(one for one in parts if getattr(one, "title", "") == "Where the time went")
+    assert [row[0] for row in copies.rows] == [*map(str, range(50, 150)), "all"]
+    assert copies.note.startswith("the 100 of 150 copies that ran longest; ")
+    drawn = [chart for part in parts if isinstance(part, Panels) for row in part.rows for chart in row]
+    bars = next(chart for chart in drawn if isinstance(chart, ShareBars))
+    assert [bar.label for bar in bars.bars] == [*(f"copy {n}" for n in range(50, 150)), "all"]
+    maps = [chart for chart in drawn if isinstance(chart, HeatMap)]
+    assert [[label.partition(" ")[0] for label, _ in one.rows] for one in maps] == [
+        [*map(str, range(126, 150))]
+    ] * 2

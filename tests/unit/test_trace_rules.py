@@ -6,6 +6,8 @@ import random
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+import pyarrow as pa
 import pytest
 from trace_tables import SECOND, file_row, files_table, process, tables
 
@@ -14,7 +16,7 @@ from leadline.tracing.figures import shares, speeds, wall_seconds
 from leadline.tracing.files import views
 from leadline.tracing.model import TraceFinding
 from leadline.tracing.rules import apply, read_rules, rules
-from leadline.tracing.tables import TraceTables
+from leadline.tracing.tables import TraceTables, files_schema
 
 MIB = 1 << 20
 # For each rule a file, or processes, on which it holds.
@@ -212,6 +214,34 @@ def test_a_wrong_rule_is_named(text: str, message: str) -> None:
     with pytest.raises(SpecError, match=message) as caught:
         found(tables(), read_rules(text))
     assert "a" in caught.value.key
+
+
+def test_costs_are_the_same_to_the_last_digit_however_often_they_are_asked_for() -> None:
+    """Sums of files, and of what their processes add up, in parts that threads could share out."""
+    chance = np.random.default_rng(1)
+    count = 300_000
+    kept = {
+        field.name: np.zeros(count) if pa.types.is_floating(field.type) else np.full(count, 5000)
+        for field in files_schema()
+        if not pa.types.is_string(field.type)
+    }
+    kept |= {"F_META_TIME": chance.exponential(1e-6, count), "process": np.arange(count) % 2}
+    names = {"module": ["POSIX"] * count, "path": [f"/data/{n % 20_000}" for n in range(count)]}
+    whole = pa.table({**kept, **names, "copy": np.zeros(count)}).select(files_schema().names)
+    parts = [whole.slice(begin, 20_000).cast(files_schema()) for begin in range(0, count, 20_000)]
+    content = tables(processes=(quiet(0), quiet(1)), files=pa.concat_tables(parts))
+    costs = [{name: item.cost_s for name, item in found(content).items()} for _ in range(3)]
+    assert costs[0]["repeated_stats"]
+    assert costs == [costs[0]] * 3
+
+
+def test_an_example_has_what_its_evidence_names_and_the_file() -> None:
+    text = (
+        "one: {of: files, title: t, where: READS > 1, cost: F_READ_TIME, at_most: '9', how: h, change: c,"
+        " evidence: '{READS:count} in {cost_s:seconds}, {mean_read_bytes:size} each'}"
+    )
+    content = tables(files=files_table([file_row(READS=2, BYTES_READ=8192, F_READ_TIME=0.5)]))
+    assert found(content, read_rules(text))["one"].examples == ("/data/0: 2 in 500 milliseconds, 4 KiB each",)
 
 
 def test_a_rule_cannot_reach_files_of_this_machine() -> None:

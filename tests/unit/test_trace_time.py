@@ -100,9 +100,22 @@ def test_sums_by_slices_keep_every_byte_and_their_process() -> None:
         "bytes_read": [8, 0, 4],
         "bytes_written": [0] * 3,
     }
-    found = over_time_of_heat([slices, {**slices, "layer": "MPIIO"}], bins=6)
+    found = over_time_of_heat([slices, {**slices, "layer": "MPIIO"}], [3], bins=6)
     assert found is not None
     assert found.read == pytest.approx((4, 4, 0, 0, 2, 2))
     assert found.bin_s == pytest.approx(0.25)
     assert list(found.read_by_process) == [3]
-    assert over_time_of_heat([]) is None
+    assert over_time_of_heat([], [3]) is None
+
+
+def test_only_the_named_processes_have_rows_of_their_own_in_sums_by_slices() -> None:
+    """A job of thousands of ranks would have a page of a hundred megabytes."""
+    rows = [
+        {"process": n, "layer": "POSIX", "bin_s": 1.0, "bytes_read": [n], "bytes_written": [1]}
+        for n in range(5)
+    ]
+    found = over_time_of_heat(rows, [4, 1], bins=2)
+    assert found is not None
+    assert found.read == (5, 5)
+    assert found.read_by_process == {1: (0.5, 0.5), 4: (2, 2)}
+    assert found.written_by_process == {1: (0.5, 0.5), 4: (0.5, 0.5)}

@@ -45,6 +45,7 @@ def _behind_links(path: Path) -> Path:
 def _result_of(path: Path) -> Path | None:
     """The result that a file is a part of, there already or not."""
     from leadline.published.store import DOCUMENT
+    from leadline.store.bundles.form import BUNDLES
     from leadline.store.files import JOURNAL, MANIFEST, RECORDS, WORKFLOWS
     from leadline.store.index import INDEX
     from leadline.store.reader import check_manifest
@@ -55,7 +56,9 @@ def _result_of(path: Path) -> Path | None:
     place = Path(os.path.realpath(path.parent)) / path.name
     if place.name in (MANIFEST, JOURNAL, INDEX, SCRIPT, DOCUMENT, WORKFLOWS):
         result = place.parent
-    elif place.parent.name in (*TABLES, *TRACE_TABLES, RECORDS):
+    elif place.parent.name in TABLES and place.parent.parent.name == BUNDLES:
+        result = place.parent.parent.parent
+    elif place.parent.name in (BUNDLES, *TABLES, *TRACE_TABLES, RECORDS):
         result = place.parent.parent
     else:
         return None

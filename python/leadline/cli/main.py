@@ -6,6 +6,7 @@ Nothing else in leadline prints or exits. Verbs are loaded when they are named, 
 
 from __future__ import annotations
 
+import gc
 import importlib
 import os
 import sys
@@ -18,6 +19,8 @@ from leadline.errors import LeadlineError, UsageError
 
 EXIT_GOOD, EXIT_FAILED, EXIT_USAGE, EXIT_INVALID, EXIT_GATE, EXIT_UNDECIDED = 0, 1, 2, 3, 4, 5
 EXIT_INTERRUPTED = 130  # by Ctrl-C, as shells have it
+# New objects until garbage is looked for: what a command makes mostly lives to its end, and each look costs.
+_GARBAGE_AFTER = 50_000
 
 # Heading, the folder that the verbs are in, and each verb with a line of help.
 _SECTIONS: tuple[tuple[str, str, tuple[tuple[str, str], ...]], ...] = (
@@ -190,4 +193,5 @@ def run_command_line(arguments: list[str]) -> int:
 
 def main() -> None:
     """The `leadline` command."""
+    gc.set_threshold(_GARBAGE_AFTER)
     sys.exit(run_command_line(sys.argv[1:]))

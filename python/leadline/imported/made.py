@@ -100,6 +100,7 @@ def write_imported(
             writer.write_trial(row, latency, ())
         failed = [row.trial for row, _ in trials if row.error]
         writer.journal("study_finished", failed=failed, not_run={})
+        writer.bundle()
 
 
 def imported_trials(

@@ -10,6 +10,14 @@ if TYPE_CHECKING:
 FORMATS = ("html", "md", "csv", "json", "fio", "openmetrics")
 
 
+def prepare(format: str) -> None:
+    """Begin beside what follows what takes a second before a page's first chart is drawn as SVG."""
+    if format == "html":
+        from leadline.report.charts.still import begin_drawing
+
+        begin_drawing()
+
+
 def render(findings: Findings, format: str) -> str:
     """The whole result as text in one of `FORMATS`. Raises UsageError for any other format.
 

@@ -11,6 +11,7 @@ from leadline.run.faulted import FaultWatch
 from leadline.run.model import Display, Growth, Outcome, Pilot, RunRequest, Stopping, no_growth
 from leadline.run.probes import Probes
 from leadline.run.site import Site, SlotEnd
+from leadline.store.bundles.write import TRIALS_MAX
 from leadline.store.writer import ResultWriter, StoredTrial
 
 
@@ -42,6 +43,7 @@ class Executor:
         self._failed: list[str] = []
         self._not_run: dict[str, str] = {}
         self._run = 0
+        self._unbundled = 0
 
     def run(self) -> Outcome:
         """Run every trial that is not stored yet. Always removes what was made below the targets."""
@@ -66,6 +68,7 @@ class Executor:
         interrupted = self._stopping()
         if stopped is None and not interrupted:
             self._writer.journal("study_finished", failed=self._failed, not_run=self._not_run)
+            self._writer.bundle()
         elif interrupted:
             self._writer.journal("interrupted")
         return Outcome(self._run, tuple(self._failed), dict(self._not_run), stopped, interrupted, left)
@@ -117,6 +120,10 @@ class Executor:
 
     def _store(self, stored: Sequence[StoredTrial]) -> None:
         self._writer.write_trials(stored)
+        self._unbundled += len(stored)
+        if self._unbundled >= TRIALS_MAX:  # between trials: it takes a second, and nothing is measured
+            self._unbundled = 0
+            self._writer.bundle(most=TRIALS_MAX)  # what an older version left waits for the end
         for row, latency, _ in stored:
             self._run += 1
             self._probes.add(row, latency)

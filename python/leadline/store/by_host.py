@@ -277,7 +277,9 @@ def read_by_host(result: Result) -> dict[str, tuple[HostRow, ...]]:
 
     Histograms and samples are not read. Raises ResultError where a table is damaged.
     """
-    found = {}
+    found: dict[str, tuple[HostRow, ...]] = {}
+    if not os.path.lexists(result.path / BY_HOST / "trials"):  # as of a study on one host
+        return found
     for trial in sorted(result.finished):
         file = result.path / BY_HOST / "trials" / f"{trial}.parquet"
         if os.path.lexists(file):

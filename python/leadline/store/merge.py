@@ -5,10 +5,12 @@ from __future__ import annotations
 import re
 import shutil
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 from leadline.errors import ResultError, UsageError
 from leadline.published.store import DOCUMENT, read_document
+from leadline.store.bundles.write import bundle_trials
 from leadline.store.by_host import BY_HOST, read_by_host
 from leadline.store.files import (
     HOST_FILES,
@@ -34,7 +36,10 @@ _UNSAFE = re.compile(r"[^A-Za-z0-9._-]")
 
 
 def check_whole(path: Path) -> Result:
-    """Open a result and read every table of it. Raises ResultError where it is damaged or newer."""
+    """Open a result and read every table of it. Raises ResultError where it is damaged or newer.
+
+    Each trial's own files are read: they are what is copied.
+    """
     for file in path.rglob("*"):
         if file.is_symlink() or not (file.is_file() or file.is_dir()):
             raise ResultError(
@@ -53,7 +58,8 @@ def check_whole(path: Path) -> Result:
     lost = sorted(set(named) - result.finished)
     if lost:
         raise ResultError(f"{path} lacks tables of {lost[0]}", "copy the result again")
-    for read in () if result.traced else (result.trials, result.latency, result.series):
+    own = replace(result, bundled=False)
+    for read in () if result.traced else (own.trials, own.latency, own.series):
         read()
     read_stages(result)
     read_by_host(result)
@@ -92,6 +98,7 @@ def copy_result(result: Result, directory: Path) -> Path:
                 with source.open("rb") as data, written_whole(target) as file:
                     shutil.copyfileobj(data, file)
             _compare(result, partial)
+            _bundle(partial)
     except OSError as error:
         raise UsageError(
             f"{place} cannot be written: {error.strerror}", "name another directory with -o"
@@ -100,7 +107,7 @@ def copy_result(result: Result, directory: Path) -> Path:
 
 
 def _files(path: Path) -> Iterator[Path]:
-    """The files that make a result; a summary is made anew, and what is not ours stays behind."""
+    """The files that make a result; summary and bundles are made anew, and what is not ours stays behind."""
     for name in (MANIFEST, JOURNAL, DOCUMENT, PROPOSALS, WORKFLOWS, SCRIPT):
         if (path / name).is_file():
             yield path / name
@@ -110,6 +117,12 @@ def _files(path: Path) -> Iterator[Path]:
         yield from sorted((path / table).glob("*.parquet"))
     for tree in (OUTPUT, HOST_FILES):  # their names are the programs' own
         yield from sorted(file for file in (path / tree).rglob("*") if file.is_file())
+
+
+def _bundle(copy: Path) -> None:
+    for place in (copy, copy / PROOF):
+        if (place / MANIFEST).is_file() and not (result := open_result(place)).traced:
+            bundle_trials(place, result.finished)
 
 
 def _compare(result: Result, copy: Path) -> None:

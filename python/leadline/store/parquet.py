@@ -117,11 +117,16 @@ def opened(path: Path) -> Iterator[ParquetFile]:
     with open_plain(path) as plain:
         size = plain.seek(0, 2)
         with pq.ParquetFile(plain, pre_buffer=False) as file:
-            groups = [file.metadata.row_group(number) for number in range(file.metadata.num_row_groups)]
-            unpacked = sum(group.total_byte_size for group in groups)
-            rows = max(file.metadata.num_rows, sum(group.num_rows for group in groups))
-            check_claims(rows, unpacked, size)
+            check_parquet(file, size)
             yield file
+
+
+def check_parquet(file: ParquetFile, size: int) -> None:
+    """`check_claims` of a file that is open."""
+    groups = [file.metadata.row_group(number) for number in range(file.metadata.num_row_groups)]
+    unpacked = sum(group.total_byte_size for group in groups)
+    rows = max(file.metadata.num_rows, sum(group.num_rows for group in groups))
+    check_claims(rows, unpacked, size)
 
 
 def check_columns(
@@ -174,6 +179,7 @@ def fitted(table: Table, wanted: Schema) -> Table:
 SampleKey = tuple[str, str, str]  # source, subject and metric
 SampleLine = tuple[Sequence[int], Sequence[float]]  # times in ns, and what was sampled at each
 SampleLines = dict[SampleKey, SampleLine]
+_SAMPLED = ("t_ns", "source", "subject", "metric", "value")
 
 
 def sample_lines_of(path: Path, columns: Schema) -> SampleLines:
@@ -182,10 +188,19 @@ def sample_lines_of(path: Path, columns: Schema) -> SampleLines:
     `columns` are those of the table. They are not made rows: to make an object of each of a million samples
     takes longer than all that is made of them. Raises what `opened` and `fitted` do.
     """
-    wanted = _only(columns, ("t_ns", "source", "subject", "metric", "value"))
+    wanted = _only(columns, _SAMPLED)
     with opened(path) as parquet:
         having = [name for name in wanted.names if name in parquet.schema_arrow.names]
         return _lines_of(fitted(parquet.read(having, use_threads=False), wanted))
+
+
+def sample_lines_in(parquet: ParquetFile, columns: Schema, group: int, trial: str) -> SampleLines:
+    """The same of one group of rows of an open file, which are to be those of this trial alone."""
+    wanted = _only(columns, ("trial", *_SAMPLED))
+    found = fitted(parquet.read_row_group(group, wanted.names, use_threads=False), wanted)
+    if found.num_rows and found["trial"].unique().to_pylist() != [trial]:
+        raise ValueError(f"its rows are not those of {trial}")
+    return _lines_of(found)
 
 
 def _only(columns: Schema, names: Sequence[str]) -> Schema:

@@ -2,55 +2,41 @@
 
 from __future__ import annotations
 
-import math
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from leadline.errors import ResultError
 from leadline.foreign import RESTORE, parse_json, read_plain, reading
+from leadline.store.bundles.read import BundledResult
 from leadline.store.files import JOURNAL, MANIFEST, PROOF, RESULT_FORMAT, RESULT_VERSION
 from leadline.store.journal import Event, read_journal
-from leadline.store.parquet import (
-    SampleLines,
-    check_columns,
-    check_files,
-    connected,
-    sample_lines_of,
-)
+from leadline.store.parquet import SampleLines, sample_lines_of
+from leadline.store.rows import read_rows
 from leadline.store.tables import TABLES, LatencyRow, SeriesRow, TrialRow, schema
 
 KIND_STUDY, KIND_PUBLISHED, KIND_TRACE = "study", "published", "trace"
 KIND_WORKFLOWS = "workflows"
 _TRACED = ("processes", "files")  # the tables that a trial of a trace cannot do without
 MANIFEST_BYTES_MAX = 256 << 20
-_JSON_STATES = ("start_state", "end_state")
-_JSON_COLUMNS = (
-    "job",
-    "factors",
-    "threads",
-    "summary",
-    "reasons",
-    "sources",
-    *_JSON_STATES,
-    "faults",
-    "states",
-)
-
 GUEST = "guest"  # directory of a result: the same study, run in a guest of the same lab
 
 
 @dataclass(frozen=True)
 class Result:
-    """A result directory that was found sound. Tables are read when they are asked for."""
+    """A result directory that was found sound. Tables are read when they are asked for.
+
+    `bundled`: from bundles of many trials where there are some; else each trial from its own files alone.
+    """
 
     path: Path
     manifest: dict[str, Any]
     events: tuple[Event, ...]
     finished: frozenset[str]
+    bundled: bool = True
 
     @property
     def complete(self) -> bool:
@@ -99,9 +85,17 @@ class Result:
 
     def sample_lines(self, trial: str) -> SampleLines:
         """All samples of a trial, line by line. Raises ResultError where its table is damaged."""
+        found = self.bundles.sample_lines(trial) if self.bundled else None
+        if found is not None:
+            return found
         file = self.path / "series" / f"{trial}.parquet"
         with reading(file):
             return sample_lines_of(file, schema(SeriesRow))
+
+    @cached_property
+    def bundles(self) -> BundledResult:
+        """What of it is bundled."""
+        return BundledResult(self.path, self.finished)
 
 
 def open_result(path: Path) -> Result:
@@ -188,11 +182,11 @@ def finished_trials(
 ) -> frozenset[str]:
     """Trials that the journal calls finished and whose tables are all there."""
     named = {trial for event in events for trial in event.finished}
-    wanted = tuple(tables)
+    places = [str(path / table) for table in tables]
     return frozenset(
         trial
         for trial in named
-        if all(os.path.isfile(path / table / f"{trial}.parquet") for table in wanted)  # noqa: PTH113
+        if all(os.path.isfile(f"{place}/{trial}.parquet") for place in places)  # noqa: PTH113
     )
 
 
@@ -222,52 +216,18 @@ def find_results(
 def _rows(
     result: Result, table: str, row_type: Any, condition: str = "", values: Sequence[str] = ()
 ) -> list[Any]:
-    paths = [str(result.path / table / f"{trial}.parquet") for trial in sorted(result.finished)]
-    if not paths:
-        return []
-    remedy = "restore the file from a copy, or remove it and run: leadline run --resume DIR"
-    with reading(f"the table `{table}` of {result.path}", remedy), connected() as connection:
-        check_files(connection, paths)
-        where = f" WHERE {condition}" if condition else ""
-        cursor = connection.execute(
-            f"SELECT * FROM read_parquet(?, union_by_name=true){where}",  # noqa: S608 - condition is ours
-            [paths, *values],
-        )
-        found = {column[0]: str(column[1]) for column in cursor.description}
-        records = cursor.fetchall()
-        check_columns(fields(row_type), found, records)
-        rows = _as_rows(row_type, list(found), records)
-        _check_rows(rows, result.finished)
-        return rows
-
-
-def _as_rows(row_type: Any, names: Sequence[str], records: Sequence[Sequence[Any]]) -> list[Any]:
-    index = {name: position for position, name in enumerate(names)}
-    ordered = [index.get(field.name) for field in fields(row_type) if not field.kw_only]
-    named = [(field.name, index.get(field.name)) for field in fields(row_type) if field.kw_only]
-
-    def read(record: Sequence[Any]) -> Any:
-        return row_type(
-            *(None if place is None else record[place] for place in ordered),
-            **{name: None if place is None else record[place] for name, place in named},
-        )
-
-    return [read(record) for record in records]
-
-
-def _check_rows(rows: Sequence[Any], finished: frozenset[str]) -> None:
-    """Raises ValueError where a row is of no trial of the result, or its JSON or a figure of it is none."""
-    strangers = {row.trial for row in rows} - finished
-    if strangers:
-        raise ValueError(f"it has rows of {sorted(strangers)[0]!r}, which is no trial of the result")
-    for row in rows:
-        if isinstance(row, SeriesRow):
-            return
-        for name, value in vars(row).items():
-            if isinstance(value, float) and not math.isfinite(value):
-                raise ValueError(f"{name} of {row.trial} is no number")
-        if isinstance(row, TrialRow):
-            for name in _JSON_COLUMNS:
-                text = getattr(row, name)
-                if text is not None and not isinstance(parse_json(text), dict | list | None):
-                    raise ValueError(f"{name} of {row.trial} is no object of JSON")
+    """Of what is bundled from there; from its own file where it is in no bundle, or that one is damaged."""
+    rows: list[Any] = []
+    alone = set(result.finished)
+    for found, trials in result.bundles.rows(table, row_type, condition, values) if result.bundled else ():
+        rows += found
+        alone -= trials
+    bundled = len(alone) < len(result.finished)
+    paths = [str(result.path / table / f"{trial}.parquet") for trial in sorted(alone)]
+    if paths:
+        remedy = "restore the file from a copy, or remove it and run: leadline run --resume DIR"
+        with reading(f"the table `{table}` of {result.path}", remedy):
+            rows += read_rows(paths, row_type, result.finished, condition, values)
+    if bundled:
+        rows.sort(key=lambda row: row.trial)  # as they come from their own files
+    return rows

@@ -13,6 +13,7 @@ from typing import Any
 from leadline.errors import LeadlineError, ResultError, UsageError
 from leadline.foreign import parse_json, read_plain, reading
 from leadline.removal import discard_tree, open_in
+from leadline.store.bundles.write import FEW, bundle_trials
 from leadline.store.files import (
     JOURNAL,
     MANIFEST,
@@ -125,6 +126,11 @@ class ResultWriter:
             self.journal("trials_finished", trials={row.trial: row.state for row in found})
         for row in found:
             self.discard(row.trial)
+
+    def bundle(self, at_least: int = FEW, most: int | None = None) -> None:
+        """Have what is stored in few files besides: `bundle_trials`. A run goes on without that, too."""
+        with suppress(LeadlineError):
+            bundle_trials(self.path, self.finished(), at_least, most)
 
     def close(self) -> None:
         """Release the lock; the records' directory goes when it is empty."""

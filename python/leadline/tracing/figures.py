@@ -223,11 +223,17 @@ def _file_seconds(tables: TraceTables) -> dict[int, dict[str, float | None]]:
     import pyarrow.compute as pc
 
     layers = pa.array(["POSIX", "STDIO"])
-    files = tables.files.filter(pc.is_in(tables.files["module"], layers))
     names = {"read": "F_READ_TIME", "write": "F_WRITE_TIME", "meta": "F_META_TIME"}
+    # Of all columns the rows that are left would be as large as the table.
+    columns = tables.files.select(["copy", *names.values()])
+    files = columns.filter(pc.is_in(tables.files["module"], layers))
     if not files.num_rows:
         return {}
-    sums = files.group_by("copy").aggregate([(name, "sum") for name in names.values()]).to_pylist()
+    sums = (
+        files.group_by("copy", use_threads=False)
+        .aggregate([(name, "sum") for name in names.values()])
+        .to_pylist()
+    )
     return {
         row["copy"]: {**{kind: row[f"{name}_sum"] for kind, name in names.items()}, "sync": None}
         for row in sums
@@ -280,11 +286,16 @@ def _posix_layer(tables: TraceTables) -> tuple[int | None, float | None]:
     """Bytes of the POSIX layer, and the I/O time of the process that had the longest."""
     import pyarrow.compute as pc
 
-    files = tables.files.filter(pc.equal(tables.files["module"], "POSIX"))
+    names = ("BYTES_READ", "BYTES_WRITTEN", "F_READ_TIME", "F_WRITE_TIME", "F_META_TIME")
+    columns = tables.files.select(["copy", "process", *names])
+    files = columns.filter(pc.equal(tables.files["module"], "POSIX"))
     if not files.num_rows:
         return 0, None
-    names = ("BYTES_READ", "BYTES_WRITTEN", "F_READ_TIME", "F_WRITE_TIME", "F_META_TIME")
-    rows = files.group_by(["copy", "process"]).aggregate([(name, "sum") for name in names]).to_pylist()
+    rows = (
+        files.group_by(["copy", "process"], use_threads=False)
+        .aggregate([(name, "sum") for name in names])
+        .to_pylist()
+    )
     parts = [row[f"{name}_sum"] for row in rows for name in names[:2]]
     times = [[row[f"{name}_sum"] for name in names[2:]] for row in rows]
     if all(value is None for value in parts):

@@ -12,7 +12,14 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from leadline.tracing.counted.belongs import ANCESTORS_SQL, LOOKED_AT, USER, belongs_sql, named_places
+from leadline.tracing.counted.belongs import (
+    ANCESTORS_SQL,
+    LOOKED_AT,
+    OTHERS,
+    USER,
+    belongs_sql,
+    named_places,
+)
 from leadline.tracing.counted.lives import by_life, lives, ranks_behind
 from leadline.tracing.figures import KINDS, Shares, Speeds, copy_seconds, times_known
 from leadline.tracing.mapped import mapped_files
@@ -96,6 +103,8 @@ def views(tables: TraceTables, shared: Shares, speed: Speeds) -> Iterator[duckdb
 
     with duckdb.connect() as connection:
         connection.execute("SET enable_external_access = false")
+        # Sums of fractions depend on their order, and a report made again is the same to the last digit.
+        connection.execute("SET threads = 1")
         connection.register("file_rows", tables.files)
         connection.register(
             "images", pa.Table.from_pylist(_images(tables.processes), schema=_images_schema())
@@ -104,10 +113,15 @@ def views(tables: TraceTables, shared: Shares, speed: Speeds) -> Iterator[duckdb
             "SELECT count(*), count(DISTINCT (module, path)) FROM file_rows"
         ).fetchall()[0]
         connection.execute(f"CREATE TEMP TABLE ancestors AS {ANCESTORS_SQL.format(rows='file_rows')}")
-        # Where nothing is added up a view is enough, and spares a copy of a hundred thousand rows.
-        kind = "VIEW" if rows == paths else "TABLE"
-        named = named_places(tables.commands())
-        query = _files_query(named, added=rows != paths, timed=times_known(tables))
+        belongs = belongs_sql(named_places(tables.commands()))
+        if rows == paths:
+            # Nothing is added up, so a view is enough, and spares a copy of a hundred thousand rows. Whose
+            # each is stands beside them: to match paths anew for each question takes longer than all else.
+            connection.register("file_rows", _told(connection, tables.files, belongs))
+            kind, belongs = "VIEW", "told"
+        else:
+            kind = "TABLE"
+        query = _files_query(belongs, added=rows != paths, timed=times_known(tables))
         connection.execute(f"CREATE TEMP {kind} files AS {query}")
         found: dict[str, list[dict[str, Any]]] = {
             "processes": [_process(images) for images in by_life(tables.processes)],
@@ -118,6 +132,24 @@ def views(tables: TraceTables, shared: Shares, speed: Speeds) -> Iterator[duckdb
             if values:  # without a process there is nothing to judge by rules
                 connection.register(name, pa.Table.from_pylist(values))
         yield connection
+
+
+def _told(connection: duckdb.DuckDBPyConnection, files: pa.Table, belongs: str) -> pa.Table:
+    """The rows of files with a column `told`: what `belongs`, the expression, is of each."""
+    import numpy as np
+    import pyarrow as pa
+
+    kinds = (USER, LOOKED_AT, *OTHERS)
+    names = ", ".join(f"'{kind}'" for kind in kinds)
+    connection.register("placed", files.append_column("place", pa.array(np.arange(files.num_rows))))
+    found = connection.execute(
+        f"SELECT place, list_position([{names}], {belongs}) - 1 AS code"  # noqa: S608 - our own names
+        f" FROM (SELECT *, {DERIVED['moved_bytes']} AS moved_bytes FROM placed)"
+    ).fetchnumpy()
+    connection.unregister("placed")
+    codes = np.empty(files.num_rows, np.int8)
+    codes[found["place"]] = found["code"]
+    return files.append_column("told", pa.DictionaryArray.from_arrays(codes, pa.array(kinds, pa.string())))
 
 
 def _images(rows: Sequence[ProcessRow]) -> list[dict[str, int]]:
@@ -136,7 +168,7 @@ def _images_schema() -> pa.Schema:
     return pa.schema([pa.field(name, pa.int64()) for name in ("copy", "process", "life", "ranks")])
 
 
-def _files_query(named: Sequence[str], *, added: bool, timed: bool) -> str:
+def _files_query(belongs: str, *, added: bool, timed: bool) -> str:
     highest = {"MAX_BYTE_READ", "MAX_BYTE_WRITTEN", "FILE_ALIGNMENT", "F_MAX_READ_TIME", "F_MAX_WRITE_TIME"}
     parts = []
     for name in (*COUNTERS, *TIMES, *OWN_COUNTERS):
@@ -155,12 +187,13 @@ def _files_query(named: Sequence[str], *, added: bool, timed: bool) -> str:
     # A record that all ranks share stands for each of them, and never for one more.
     processes = "greatest(count(DISTINCT (copy, life)), max(ranks))" if added else "coalesce(ranks, 1)"
     inner = (
-        f"SELECT module, path, {processes} AS processes, {', '.join(parts)}"  # noqa: S608 - our own names
+        f"SELECT module, path, {processes} AS processes, {'' if added else 'told, '}"  # noqa: S608 - our own names
+        f"{', '.join(parts)}"
         f" FROM file_rows LEFT JOIN images USING (copy, process) WHERE module IN ({layers})"
         f"{' GROUP BY module, path' if added else ''}"
     )
     with_derived = f"SELECT *, {derived} FROM ({inner})"  # noqa: S608
-    return f"SELECT *, {belongs_sql(named)} AS belongs FROM ({with_derived})"  # noqa: S608
+    return f"SELECT *, {belongs} AS belongs FROM ({with_derived})"  # noqa: S608
 
 
 def files_by_cost(connection: duckdb.DuckDBPyConnection, limit: int) -> tuple[FileCost, ...]:
@@ -213,7 +246,8 @@ def calls_of(rows: Sequence[ProcessRow]) -> dict[str, int]:
 def _process(images: Sequence[ProcessRow]) -> dict[str, Any]:
     """One process, from its first image to its last, whose command it is known by."""
     first, last = images[0], images[-1]
-    spent = {kind: _added([_seconds(row).get(kind) for row in images]) for kind in KINDS}
+    seconds = [_seconds(row) for row in images]
+    spent = {kind: _added([one.get(kind) for one in seconds]) for kind in KINDS}
     known = [value for value in spent.values() if value is not None]
     calls = calls_of(images)
     return {
@@ -292,7 +326,7 @@ def _busy_by_process(rows: Sequence[ProcessRow]) -> list[float]:
     """I/O seconds of the processes that do the work side by side: the most frequent executable's."""
     groups: dict[str, list[float]] = {}
     for images in by_life(rows):
-        spent = sum(_seconds(row).get(kind) or 0.0 for row in images for kind in KINDS)
+        spent = sum(seconds.get(kind) or 0.0 for seconds in map(_seconds, images) for kind in KINDS)
         if any(row.bytes_read + row.bytes_written > 0 for row in images):
             groups.setdefault(images[-1].executable, []).append(spent)
     return max(groups.values(), key=lambda group: (len(group), sum(group)), default=[])

@@ -201,10 +201,10 @@ def _faults(tables: TraceTables) -> int | None:
 
 
 def _over_time(result: Result, trial: str, tables: TraceTables, wall_s: float | None) -> OverTime | None:
-    if not has_segments(result, trial) or not wall_s:
-        return over_time_of_heat(tables.extra.get("heat", ()))
     by_bytes = sorted(tables.processes, key=lambda row: -(row.bytes_read + row.bytes_written))
     busiest = sorted(row.process for row in by_bytes[:ROWS_OF_HEAT])
+    if not has_segments(result, trial) or not wall_s:
+        return over_time_of_heat(tables.extra.get("heat", ()), busiest)
     return over_time(segment_batches(result, trial, COLUMNS), wall_s, busiest)
 
 

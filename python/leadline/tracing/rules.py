@@ -7,6 +7,7 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from functools import cache
 from importlib import resources
+from string import Formatter
 from typing import TYPE_CHECKING, Any
 
 from leadline import units
@@ -151,17 +152,18 @@ def _apply(connection: duckdb.DuckDBPyConnection, rule: Rule, run: _Run) -> Trac
         f" FROM (SELECT *, ({rule.cost})::DOUBLE AS cost_given, ({rule.at_most})::DOUBLE AS cost_limit"
         f" FROM {rule.of} WHERE {rule.where})"
     )
-    # Sums apart from examples: together they would keep every column of every row that holds.
+    # Sums apart from examples, and of these what is said of them: all columns of every row that holds are
+    # most of what a rule costs.
     sums = f"SELECT count(*), sum(cost_s) FROM ({costed})"  # noqa: S608
-    query = f"SELECT * FROM ({costed}) ORDER BY cost_s DESC NULLS LAST LIMIT {EXAMPLES_MAX}"  # noqa: S608
+    names = _said_of(rule)
+    columns = ", ".join(f'"{name}"' for name in names) or "cost_s"
+    query = f"SELECT {columns} FROM ({costed}) ORDER BY cost_s DESC NULLS LAST LIMIT {EXAMPLES_MAX}"  # noqa: S608
     used = {name: value for name, value in rule.thresholds.items() if f"${name}" in costed}
     try:
         count, cost_s = connection.execute(sums, used).fetchall()[0]
         if not count:
             return None
-        cursor = connection.execute(query, used)
-        names = [column[0] for column in cursor.description or ()]
-        rows = [dict(zip(names, record, strict=True)) for record in cursor.fetchall()]
+        records = connection.execute(query, used).fetchall()
     except duckdb.Error as error:
         raise SpecError(
             str(error).splitlines()[0],
@@ -169,6 +171,7 @@ def _apply(connection: duckdb.DuckDBPyConnection, rule: Rule, run: _Run) -> Trac
             source="rules.yaml",
             key=rule.name,
         ) from None
+    rows = [dict(zip(names, record, strict=False)) for record in records]
     cost_s, saves_s = run.bounded(rule, cost_s)
     return TraceFinding(
         rule=rule.name,
@@ -182,6 +185,12 @@ def _apply(connection: duckdb.DuckDBPyConnection, rule: Rule, run: _Run) -> Trac
         examples=tuple(_example(rule, row) for row in rows),
         subjects=tuple(str(row[_NAMES[rule.of]]) for row in rows) if rule.of in _NAMES else (),
     )
+
+
+def _said_of(rule: Rule) -> list[str]:
+    """The columns that an example names."""
+    told = [name for _, name, _, _ in Formatter().parse(rule.evidence) if name]
+    return list(dict.fromkeys([*told, *([_NAMES[rule.of]] if rule.of in _NAMES else [])]))
 
 
 def _example(rule: Rule, row: dict[str, Any]) -> str:

@@ -6,7 +6,7 @@ of its first millisecond.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -198,21 +198,24 @@ def _spread(
     last = np.minimum(end.astype(np.int64), bins - 1)
     moved = values["result"].astype(np.float64)
     short = last <= first
-    np.add.at(grid, (row[short], first[short]), moved[short])
+    cells = grid.reshape(-1)  # the same memory: numpy adds at one index in a seventh of the time for two
+    np.add.at(cells, row[short] * bins + first[short], moved[short])
     if short.all():
         return
     row, first, last, begin, end, moved = (part[~short] for part in (row, first, last, begin, end, moved))
     rate = moved / np.maximum(end - begin, 1e-12)
-    np.add.at(grid, (row, first), rate * (first + 1 - begin))
-    np.add.at(grid, (row, last), rate * (end - last))
+    np.add.at(cells, row * bins + first, rate * (first + 1 - begin))
+    np.add.at(cells, row * bins + last, rate * (end - last))
     # Whole bins between the first and the last: a step up and a step down, summed along the row.
     steps = np.zeros((grid.shape[0], bins + 1))
-    np.add.at(steps, (row, first + 1), rate)
-    np.subtract.at(steps, (row, last), rate)
+    np.add.at(steps.reshape(-1), row * (bins + 1) + first + 1, rate)
+    np.subtract.at(steps.reshape(-1), row * (bins + 1) + last, rate)
     grid += np.cumsum(steps, axis=1)[:, :bins]
 
 
-def over_time_of_heat(rows: Sequence[Mapping[str, Any]], bins: int = BINS) -> OverTime | None:
+def over_time_of_heat(
+    rows: Sequence[Mapping[str, Any]], processes: Collection[int], bins: int = BINS
+) -> OverTime | None:
     """The same from sums that a source kept by slices of time (Darshan's HEATMAP), of the POSIX layer.
 
     Slices of different lengths are divided as if their bytes had moved evenly.
@@ -236,8 +239,12 @@ def over_time_of_heat(rows: Sequence[Mapping[str, Any]], bins: int = BINS) -> Ov
         bin_s=length_s / bins,
         read=sums["bytes_read"],
         written=sums["bytes_written"],
-        read_by_process={number: tuple(values) for number, values in found["bytes_read"].items()},
-        written_by_process={number: tuple(values) for number, values in found["bytes_written"].items()},
+        read_by_process=_rows_of(found["bytes_read"], processes),
+        written_by_process=_rows_of(found["bytes_written"], processes),
         calls=(),
         segments=0,
     )
+
+
+def _rows_of(grid: Mapping[int, np.ndarray], processes: Collection[int]) -> dict[int, tuple[float, ...]]:
+    return {number: tuple(values) for number, values in grid.items() if number in processes}

@@ -26,6 +26,8 @@ Path = tuple[str | int, ...]
 _VARIABLE = re.compile(r"\$(\$\{|\{([^}]*)(\})?)")
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _TAG = "tag:yaml.org,2002:"
+_NULLS, _BOOLS = ("null", "Null", "NULL"), ("true", "True", "TRUE", "false", "False", "FALSE")
+_PLAIN_NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(\.[0-9]+)?", re.ASCII)
 _FIRST_OF_NO_TEXT = ("", *"0123456789+-.~tTfFnN")  # of a number, true, false, null, or nothing
 
 
@@ -251,11 +253,18 @@ class _YamlReader:
 
 
 def _resolve_plain(text: str) -> str:
-    """The type that YAML 1.2 gives a plain scalar of this text."""
+    """The type that YAML 1.2 gives a plain scalar of this text.
+
+    What is plain to see is told here: what tells the rest takes a tenth of a second to load.
+    """
+    if not text or text in _NULLS:
+        return "null"
+    if text[0].isalpha():
+        return "bool" if text in _BOOLS else "str"
+    if plain := _PLAIN_NUMBER.fullmatch(text):
+        return "float" if plain[1] else "int"
     from ruamel.yaml.nodes import ScalarNode
 
-    if not text:
-        return "null"
     tag = _resolver().resolve(ScalarNode, text, (True, False))
     return str(tag).removeprefix(_TAG)
 

@@ -93,16 +93,23 @@ def geometric_mean(values: Sequence[float], alpha: float = ALPHA) -> Estimate | 
 
 
 def geometric_means(rows: Sequence[Sequence[float]], alpha: float = ALPHA) -> list[Estimate | None]:
-    """The same of many series: their intervals are found together."""
-    found = [_ratio_of_one(values) for values in rows]
-    together = [one for one in found if one is not None and one.series]
-    within: dict[int, Estimate] = {}
-    if together:
-        from leadline.analysis.statistics.intervals import half_widths
+    """The same of many series: the intervals of those with as many blocks are found together."""
+    found: list[Estimate | None] = [None] * len(rows)
+    alike: dict[int, list[int]] = {}
+    for place, values in enumerate(rows):
+        if len(values) < 2 or min(values) <= 0:
+            found[place] = geometric_mean(values, alpha)
+        else:
+            alike.setdefault(len(values), []).append(place)
+    for places in alike.values():
+        from leadline.analysis.statistics.intervals import mean_of_blocks
 
-        margins = half_widths([one.series[0] for one in together], alpha)
-        within = {id(one): one.within(m, alpha) for one, m in zip(together, margins, strict=True)}
-    return [None if one is None else within.get(id(one)) or one.estimate(alpha) for one in found]
+        logarithms = [[math.log(value) for value in rows[place]] for place in places]
+        margins = mean_of_blocks(logarithms).half_width(alpha)
+        for place, own, margin in zip(places, logarithms, margins, strict=True):
+            mean = math.exp(math.fsum(own) / len(own))
+            found[place] = Ratio(mean, len(own), ()).within(float(margin), alpha)
+    return found
 
 
 def typical(values: Sequence[float]) -> float | None:

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from leadline.sizing.designs import Design
     from leadline.sizing.hardware import Catalogue
     from leadline.sizing.moved import Inputs
+    from leadline.sizing.shown import ShownSizing
+    from leadline.verdict.bounded.requirements import Requirements
 
 _EXIT_NONE = 4
 
@@ -79,7 +81,7 @@ def command(
     table: Path | None,
     page: Path | None,
     as_json: bool,
-) -> int:  # noqa: C901
+) -> int:
     """Say which hosts hold and carry what the part `sizing` of a file of requirements asks.
 
     What links carry is computed, what devices carry is measured or not said. The exit code is 4 where no
@@ -131,9 +133,7 @@ def command(
         )
     view = shown(inputs, front, others, seen.devices, seen.refused, seen.ranks, seen.gateways)
     if page is not None:
-        from leadline.report.renderers.sizing import sizing_html
-
-        write_file(page, sizing_html(view, required.title, required.document).encode(), "--page")
+        _write_page(page, view, required)
     if not as_json:
         print_sizing(view)
     return 0 if front else _EXIT_NONE
@@ -178,6 +178,12 @@ def _write_small(inputs: Inputs, chosen: Design, out: Path, link: str) -> None:
     )
     for what, one in (("read", small.read), ("written", small.written)):
         echo(f"  {units.format_rate(one.bytes_s)} {what} by all clients together ({one.by})", err=True)
+
+
+def _write_page(page: Path, view: ShownSizing, required: Requirements) -> None:
+    from leadline.report.renderers.sizing import sizing_html
+
+    write_file(page, sizing_html(view, required.title, required.document).encode(), "--page")
 
 
 def _catalogue(file: Path | None) -> Catalogue:

@@ -49,7 +49,7 @@ def command(
     if form in ("fio-job", "study"):
         _write(_nearest(directory, form, redact), out)
         return
-    from leadline.report import render
+    from leadline.report import prepare, render
     from leadline.report.redact import redacted
     from leadline.store.reader import open_result, refuse_search
     from leadline.verdict.findings import build_findings
@@ -57,6 +57,7 @@ def command(
     result = open_result(directory)
     if form in ("csv", "fio", "fio-plot"):  # they are of cells alone
         refuse_search(directory, result.manifest)
+    prepare(form)
     findings = build_findings(result, base=base, required=required_of(require))
     if form == "fio-plot":
         _write_each(redacted(findings) if redact else findings, out)

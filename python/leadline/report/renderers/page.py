@@ -24,7 +24,9 @@ from leadline.report.chains import CHAIN_HEADINGS, chain_notes, chain_rows
 from leadline.report.charts import draw as charts
 from leadline.report.charts import parts as chart_parts
 from leadline.report.charts.chain import chain_legend
+from leadline.report.charts.still import svg_of
 from leadline.report.renderers.terminal import general_steps, state_words
+from leadline.report.renderers.trials import trial_tables
 from leadline.report.screen.screen import screen_of
 from leadline.report.sections.page import section_context, section_filters, shown_sections
 from leadline.report.sections.words import fact_words
@@ -54,14 +56,6 @@ class LegendEntry:
     place: int
     dash: str
     shape: str
-
-
-@dataclass(frozen=True)
-class TrialTable:
-    """The trials of one cell: printed numbers under headings with units."""
-
-    headings: tuple[str, ...]
-    rows: tuple[tuple[Any, tuple[str, ...]], ...]
 
 
 def to_html(findings: Findings) -> str:
@@ -256,7 +250,8 @@ def _of_cells(findings: Findings) -> dict[str, Any]:
         "mixed": tables.mixed_latency(key),
         "common_options": _common_options(findings),
         "details": [
-            (cell, _every_metric(cell, findings.published_units), _trials(cell)) for cell in ordered.cells
+            (cell, _every_metric(cell, findings.published_units), trials)
+            for cell, trials in zip(ordered.cells, trial_tables(ordered.cells), strict=True)
         ],
         "job_words": _job_words,
     }
@@ -282,12 +277,11 @@ def _legend(findings: Findings) -> list[LegendEntry]:
 def _static_charts(panels: tuple[chart_parts.Chart, ...]) -> dict[str, Any]:
     """The first charts as SVG, for a reader without scripts."""
     import markupsafe
-    import vl_convert
 
     drawn = {}
     for item in panels[:_STATIC_CHARTS_MAX]:
         spec = item.spec | {"width": _STATIC_WIDTH, "autosize": "pad", "config": chart_parts.CONFIG}
-        drawn[item.id] = markupsafe.Markup(vl_convert.vegalite_to_svg(spec))  # noqa: S704  (Vega escapes its text)
+        drawn[item.id] = markupsafe.Markup(svg_of(spec))  # noqa: S704  (Vega escapes its text)
     return drawn
 
 
@@ -297,25 +291,6 @@ def _every_metric(cell: Cell, si: bool) -> list[tuple[str, str, tables.Measure]]
         scale = fmt.scale_for(item.unit, [item.value], si=si)
         rows.append((metrics.heading(name), scale.label, tables.printed(item, scale)))
     return rows
-
-
-def _trials(cell: Cell) -> TrialTable:
-    names = tuple(dict.fromkeys(name for trial in cell.trials for name in trial.values))
-    units_of = {name: cell.metrics[name].unit if name in cell.metrics else _unit_of(name) for name in names}
-    columns = {name: [trial.values.get(name) for trial in cell.trials] for name in names}
-    scales = {name: fmt.scale_for(units_of[name], columns[name]) for name in names}
-    headings = tuple(f"{metrics.heading(name)} {scales[name].label}".strip() for name in names)
-    rows = tuple(
-        (trial, tuple(fmt.number(columns[name][place], scales[name]) for name in names))
-        for place, trial in enumerate(cell.trials)
-    )
-    return TrialTable(headings, rows)
-
-
-def _unit_of(name: str) -> str:
-    """A trial's figure that is no metric carries its unit in its name."""
-    endings = {"_bytes_per_s": "B/s", "_ns": "ns", "_bytes": "B", "bytes": "B", "_s": "s", "_share": "1"}
-    return next((unit for ending, unit in endings.items() if name.endswith(ending)), "")
 
 
 def _job_options(cell: Cell) -> dict[str, str]:

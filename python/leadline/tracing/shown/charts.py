@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from leadline import units
 from leadline.tracing.figures import KINDS
 from leadline.tracing.model import TraceProcess, TraceView
+from leadline.tracing.shown.tables import copies_shown
 from leadline.tracing.words import WORDS
 from leadline.units import printable
 from leadline.verdict.sections.charts import (
@@ -30,7 +31,7 @@ _PARTS = {"reading": "read_s", "writing": "write_s", "metadata": "meta_s"}
 
 def share_bars(place: int, view: TraceView) -> tuple[ShareBars, ...]:
     """One bar a copy, divided by what its time went into."""
-    wholes = [(f"copy {item.copy}", item.share) for item in view.copies]
+    wholes = [(f"copy {item.copy}", item.share) for item in copies_shown(view)]
     if len(wholes) > 1:
         wholes.append(("all", view.whole))
     bars = tuple(

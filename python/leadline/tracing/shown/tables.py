@@ -9,12 +9,13 @@ from leadline import units
 from leadline.tracing.counted.belongs import LOOKED_AT, USER, others_words
 from leadline.tracing.counted.lives import by_life
 from leadline.tracing.figures import KINDS, Share
-from leadline.tracing.model import TraceProcess, TraceView
+from leadline.tracing.model import TraceCopy, TraceProcess, TraceView
 from leadline.tracing.words import WORDS
 from leadline.units import NO_VALUE
 from leadline.verdict.sections.section import TextTable
 
 _ROWS_MAX = 100
+_COPIES_MAX = 100
 _BRIEF = 12  # rows of a report that is no page
 
 
@@ -41,8 +42,14 @@ def _ranked(
     return TextTable(title, heads, rows, frozenset(right), total=total, brief=_BRIEF)
 
 
+def copies_shown(view: TraceView) -> list[TraceCopy]:
+    """The copies in their order; of more than a page has room for, those that ran longest."""
+    slowest = sorted(view.copies, key=lambda copy: -(copy.run_s or 0.0))[:_COPIES_MAX]
+    return sorted(slowest, key=lambda copy: copy.copy)
+
+
 def _copies(view: TraceView) -> TextTable:
-    several = len(view.copies) > 1
+    several, shown = len(view.copies) > 1, copies_shown(view)
     heads = ("copy", "run time", "read", "written", *(WORDS[kind] for kind in KINDS), "computing", "ended")
     rows = [
         (
@@ -53,13 +60,15 @@ def _copies(view: TraceView) -> TextTable:
             *_parts(c.share),
             c.ended,
         )
-        for c in view.copies
+        for c in shown
     ]
     if several:
         speed = view.speeds
         whole = (_size(speed.bytes_read), _size(speed.bytes_written), *_parts(view.whole))
         rows.append(("all", _seconds(speed.wall_s), *whole, ""))
     note = f"shares are of {view.whole.basis}; computing is the remainder"
+    if len(shown) < len(view.copies):
+        note = f"the {len(shown)} of {len(view.copies):,} copies that ran longest; {note}"
     return TextTable("Where the time went", heads, tuple(rows), frozenset(range(1, 9)), note)
 
 
