@@ -10,6 +10,7 @@ import pytest
 
 from leadline.analysis.models.simple import Protection
 from leadline.cli.main import run_command_line
+from leadline.errors import UsageError
 from leadline.simulation.course import courses
 from leadline.simulation.model import SimulatedCluster
 from leadline.simulation.parameters import catalogue
@@ -204,3 +205,53 @@ def test_a_course_has_a_step_for_each_phase_in_shares_of_time_and_of_the_best_ra
     assert [step.rate * one.most_operations_s for step in one.steps] == pytest.approx(rates)
     assert max(step.high for step in one.steps) == 1
     assert courses(found[:1]) == ()
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("rw=write,thinktime=5", "has no unit"),
+        ("rw=write,cached=20%", "cached is a share of reads"),
+        ("rw=metadata,bs=4k", "bs means nothing"),
+    ],
+)
+def test_what_would_be_taken_otherwise_or_not_at_all_is_refused(text: str, words: str) -> None:
+    with pytest.raises(UsageError, match=words):
+        parse_work(text, 1)
+    assert parse_work("rw=write,thinktime=5ms", 1).think_s == pytest.approx(0.005)
+    assert parse_work("rw=randread,cached=20%", 1).cached == pytest.approx(0.2)
+
+
+@needs_crush
+def test_groups_below_min_size_are_told_and_no_rate_is_a_promise():
+    """Of three copies on three hosts two still serve, and one does not."""
+    text = "rw=write,protection=3,groups=64"
+    lost = {count: tuple(range(2 * (3 - count), 6)) for count in (1, 2)}
+    told = {
+        count: simulate(cluster(3), [parse_work(text, 1)], catalogue(), draws=20, out=osds).warnings
+        for count, osds in lost.items()
+    }
+    assert told[1] == ()
+    assert "fewer than 2 copies" in told[2][0]
+
+
+def test_until_nothing_is_no_time(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "centre.yaml"
+    file.write_text(
+        "switches: {core: {}}\nhosts: {'store[1-4]': {switch: core, osds: 2}}\n"
+        "clients: {user1: {switch: core}}\n"
+    )
+    words = [
+        "simulate",
+        str(file),
+        "--work",
+        "rw=write",
+        "--host-out",
+        "store2",
+        "--stored",
+        "1T",
+        "--until",
+        "0s",
+    ]
+    assert run_command_line(words) == 2
+    assert "--until 0" in capsys.readouterr().err

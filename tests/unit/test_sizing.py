@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from leadline.cli.main import run_command_line
+
 from leadline.analysis.models.simple import Protection
 from leadline.cli.requiring import read_required, required_of
 from leadline.errors import SpecError, UsageError
@@ -102,6 +104,25 @@ def test_what_no_design_does_is_said_with_the_nearest() -> None:
     front, others = designs(_asked(_PLAIN + "  money: 9000\n"), _catalogue())
     assert not front
     assert {one.kind for one in others} == {"small", "large"}
+
+
+@pytest.mark.parametrize(
+    ("most", "hosts", "also"), [(3, 4, ""), (10, 10, ", the most that hosts_max allows")]
+)
+def test_the_nearest_design_says_what_it_holds_and_that_more_hosts_would_do(
+    most: int, hosts: int, also: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Three copies with a host lost need four hosts, and 150 TB many more."""
+    file = tmp_path / "asked.yaml"
+    lines = ("capacity: 150 TB", "years: 1", "hosts_lost: 1", f"hosts_max: {most}", 'protection: ["3"]')
+    clients = "  clients: {a: {clients: 1, read: 1 GB/s}}\n"
+    text = "".join(f"  {line}\n" for line in lines)
+    file.write_text(f"format: leadline.requirements/1\nsizing:\n{text}{clients}")
+    assert run_command_line(["size", str(file)]) == 4
+    said = " ".join(capsys.readouterr().out.split())
+    assert f"nearest: suse_2019/3, {hosts} hosts{also}: holds" in said
+    assert "of 136 TiB, links at most" in said
+    assert "what would have to give: capacity, hosts_max" in said
 
 
 def test_money_needs_prices() -> None:

@@ -228,7 +228,7 @@ def cost_words(one: Design, currency: str) -> str:
 
 def _near(inputs: Inputs, one: Design) -> str:
     asked = inputs.asked
-    give = ", ".join(lacks(asked, one)) or "hosts_max"
+    give = ", ".join((*lacks(asked, one), *(("hosts_max",) if one.hosts >= asked.hosts_max else ())))
     whose = "hosts_max allows" if "hosts_max" in asked.model_fields_set else "are tried without hosts_max"
     most = f", the most that {whose}" if one.hosts == asked.hosts_max else ""
     held = f"{format_size(one.usable_bytes)} of {format_size(asked.bytes_in(asked.years))}"

@@ -132,10 +132,7 @@ def command(
             )
         )
     view = shown(inputs, front, others, seen.devices, seen.refused, seen.ranks, seen.gateways)
-    if page is not None:
-        _write_page(page, view, required)
-    if not as_json:
-        print_sizing(view)
+    _show(view, page, required, quiet=as_json)
     return 0 if front else _EXIT_NONE
 
 
@@ -180,10 +177,13 @@ def _write_small(inputs: Inputs, chosen: Design, out: Path, link: str) -> None:
         echo(f"  {units.format_rate(one.bytes_s)} {what} by all clients together ({one.by})", err=True)
 
 
-def _write_page(page: Path, view: ShownSizing, required: Requirements) -> None:
+def _show(view: ShownSizing, page: Path | None, required: Requirements, *, quiet: bool) -> None:
     from leadline.report.renderers.sizing import sizing_html
 
-    write_file(page, sizing_html(view, required.title, required.document).encode(), "--page")
+    if page is not None:
+        write_file(page, sizing_html(view, required.title, required.document).encode(), "--page")
+    if not quiet:
+        print_sizing(view)
 
 
 def _catalogue(file: Path | None) -> Catalogue:
