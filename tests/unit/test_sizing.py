@@ -6,9 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from leadline.cli.main import run_command_line
-
 from leadline.analysis.models.simple import Protection
+from leadline.cli.main import run_command_line
 from leadline.cli.requiring import read_required, required_of
 from leadline.errors import SpecError, UsageError
 from leadline.sizing.asked import AskedSizing
