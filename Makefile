@@ -97,6 +97,7 @@ emit-check: setup ## What `tune emit` writes, read and applied by the tools that
 bench: .venv/.built ## What leadline costs, and whether it agrees with fio: writes bench/results.md (QUICK=1: two minutes)
 	cargo build --release --locked --quiet --package leadline-engine --examples
 	@mkdir -p target/bench
+	@ln -sfn $(CURDIR)/python/leadline/lib target/release/examples/lib
 	gcc -O2 -Wall -Wextra -o target/bench/pread_loop bench/floors/pread_loop.c
 	gcc -O2 -Wall -Wextra -o target/bench/uring_loop bench/floors/uring_loop.c
 	gcc -O2 -Wall -Wextra -pthread -o target/bench/trace_loop bench/floors/trace_loop.c

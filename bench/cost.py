@@ -101,7 +101,7 @@ def _direct(places: Places, depth: int) -> Row:
     ]
     goals = [Goal("leadline / bare", 0, 1, 1.05), Goal("leadline / fio", 0, 2, 0.65)]
     what = f"4 KiB random read, O_DIRECT, iodepth {depth}"
-    return Row(what, sides, cpu_per_operation_ns, goals, places.rounds(9), path)
+    return Row(what, sides, cpu_per_operation_ns, goals, places.rounds(7), path)
 
 
 def _batches(depth: int) -> dict[str, int]:
@@ -121,7 +121,7 @@ def _cached(places: Places, file_bytes: int) -> Row:
     ]
     goals = [Goal("leadline - bare", 0, 1, 50.0, difference=True)]
     what = f"4 KiB random read, tmpfs, plain calls, file of {file_bytes // MIB} MiB"
-    return Row(what, sides, cpu_per_operation_ns, goals, places.rounds(9))
+    return Row(what, sides, cpu_per_operation_ns, goals, places.rounds(7))
 
 
 def _null(places: Places) -> Row:
@@ -133,7 +133,7 @@ def _null(places: Places) -> Row:
         _counted(places, "uring_loop", "-", BARE_EMPTY, 32),
     ]
     goals = [Goal("leadline", 0, None, 25.0)]
-    return Row("no storage (null), iodepth 32", sides, cpu_per_operation_ns, goals, places.rounds(9))
+    return Row("no storage (null), iodepth 32", sides, cpu_per_operation_ns, goals, places.rounds(7))
 
 
 def sequential(places: Places) -> list[str]:

@@ -23,16 +23,16 @@ from typing import Any
 
 from cost import Places
 from ratios import cpu_per_operation_ns, interleaved, spread
+from s3_peer import curl_command
 from sides import LIMIT_S, SECOND_NS, TRIAL, Sample, Side, job, pinned, without_start
 from tables import judge
 
 KIB, MIB = 1 << 10, 1 << 20
 SMALL, LARGE = 4 * KIB, 4 * MIB
-LONG_S, SHORT_S = 3, 1  # whole seconds, as `rados bench` takes them
+LONG_S, SHORT_S = 2, 1  # whole seconds, as `rados bench` takes them
 RADOS_GOAL = 1.05  # of `rados bench`, which writes the same bytes each time; leadline makes them anew
 DEPTH = 8
 DATA_BYTES = 32 * MIB
-COPIES = 4  # of a program that moves one file and ends
 HEAD = [
     "| work | side | µs of CPU per operation | leadline / it |",
     "|---|---|---|---|",
@@ -357,35 +357,28 @@ def _some_file(lab: Lab) -> Path:
 
 
 def s3(lab: Lab) -> Iterator[Work]:
-    """S3: Debian's s3cmd, a Python program that starts for each object."""
+    """S3: curl, one process and connection for many objects, one at a time."""
     base = lab.where["s3"]
     endpoint = base.partition("endpoint=http://")[2].partition("&")[0]
     bucket = base.removeprefix("s3://").partition("?")[0].partition("/")[0]
-    config = _s3cmd_config(lab, endpoint)
-    for bs, words in ((SMALL, "4 KiB"), (LARGE, "4 MiB")):
+    for bs, words, count in ((SMALL, "4 KiB", 400), (LARGE, "4 MiB", 40)):
         url = f"{base}&object_size={bs // KIB}K"
         file = lab.local / f"object-{bs}"
         file.write_bytes(os.urandom(bs))
-        put = ["s3cmd", "-c", config, "put", str(file), f"s3://{bucket}/bench-s3cmd-{bs}"]
-        get = ["s3cmd", "-c", config, "get", "--force", f"s3://{bucket}/bench-s3cmd-{bs}", str(file)]
-        for rw, command, verb in (("write", put, "put"), ("read", get, "get")):
-            peer = copies(
-                lab, f"s3cmd {verb}", [command] * COPIES, bs, 1, f"s3cmd {verb}, a start for each object"
+        for rw, verb in (("write", "put"), ("read", "get")):
+            long, short = (
+                copies(
+                    lab,
+                    f"curl, {verb}",
+                    [curl_command(lab.local, endpoint, bucket, verb, file, number)],
+                    bs,
+                    number,
+                    "curl --config FILE: many objects by one process, one at a time",
+                )
+                for number in (count, count // 4)
             )
-            yield Work(f"s3, objects of {words}, {verb}", [trial(lab, url, "s3", rw, bs), peer], {})
-
-
-def _s3cmd_config(lab: Lab, endpoint: str) -> str:
-    lines = Path(os.environ["AWS_SHARED_CREDENTIALS_FILE"]).read_text().splitlines()
-    found = dict(line.replace(" ", "").split("=", 1) for line in lines if "=" in line)
-    path = lab.local / "s3cfg"
-    path.touch(mode=0o600)
-    path.write_text(
-        f"[default]\naccess_key = {found['aws_access_key_id']}\n"
-        f"secret_key = {found['aws_secret_access_key']}\n"
-        f"host_base = {endpoint}\nhost_bucket = {endpoint}\nuse_https = False\n"
-    )
-    return str(path)
+            sides = [trial(lab, url, "s3", rw, bs), without_start(long, short)]
+            yield Work(f"s3, objects of {words}, {verb}", sides, {})
 
 
 # Each way of the lab with a library of its own, and what is measured on it.
