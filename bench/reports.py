@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from cost import Places
+from growth import exponent
 from leadline.store.bundles.write import bundle_trials
 from leadline.store.reader import open_result
 from ratios import spread
@@ -32,7 +33,7 @@ blocks: BLOCKS
 """
 TARGETS = 11
 BLOCKS = 7  # by 11 targets and 3 works: 231 trials
-MANY_TRIALS = 5_000
+MIDDLE, MANY_TRIALS = 4, 5_000  # so many times as many, and so many at least
 HEAD = ["| of | command | s | CPU, s | MiB | at most | goal |", "|---|---|---|---|---|---|---|"]
 PAGE_LIMIT_MB = 5.0
 
@@ -46,11 +47,7 @@ def reports(places: Places) -> list[str]:
         what = f"{trials} trials of {TARGETS} targets"
         lines += _rows(places, what, path, {"show": 1.0, "report": 2.0})
         if not places.quick:
-            grown = grow(path, Path(scratch) / "grown", -(-MANY_TRIALS // trials))
-            count = len(list((grown / "trials").iterdir()))
-            lines += _rows(
-                places, f"{count} trials of {TARGETS} targets", grown, {"show": 5.0, "report": None}
-            )
+            lines += _many_trials(places, path, Path(scratch), trials)
         for case in CASES[: 1 if places.quick else None]:
             found = make(case, Path(scratch))
             limits = {"show": case.seconds_max, "report": case.seconds_max}
@@ -71,6 +68,25 @@ def reports(places: Places) -> list[str]:
         "    leadline show RESULT",
         "    leadline report RESULT -o PAGE",
         "",
+    ]
+
+
+def _many_trials(places: Places, path: Path, scratch: Path, trials: int) -> list[str]:
+    """Rows of the result grown, and the power of the number of trials by which CPU time grows."""
+    lines, sizes, costs = [], [trials], [_cost(["show", str(path)])[1]]
+    for times, limits in (
+        (MIDDLE, {"show": None}),
+        (-(-MANY_TRIALS // trials), {"show": 5.0, "report": None}),
+    ):
+        grown = grow(path, scratch / f"grown-{times}", times)
+        sizes.append(len(list((grown / "trials").iterdir())))
+        lines += _rows(places, f"{sizes[-1]} trials of {TARGETS} targets", grown, limits)
+        costs.append(_cost(["show", str(grown)])[1])
+    start = _cost(["--version"])[1]
+    power = exponent(sizes, [cost - start for cost in costs])
+    return [
+        *lines,
+        f"| {sizes[0]} to {sizes[-1]} trials | show, beyond --version | | trials^{power:.2f} | | | |",
     ]
 
 
@@ -97,7 +113,7 @@ def _rows(
         if limit_s is not None:
             met = wall.high <= limit_s and (mib_max is None or mib.high <= mib_max)
             missed = wall.low > limit_s or (mib_max is not None and mib.low > mib_max)
-            verdict = "met" if met else "**missed**" if missed else "undecided"
+            verdict = "met" if met else f"{'**missed**' if missed else 'undecided'}: {_loading(words)}"
         taken = f"{wall.words(2)} | {cpu.words(2)} | {mib.words(0)}"
         lines.append(f"| {what} | {command} | {taken} | {bound} | {verdict} |")
     if page.exists():
@@ -123,6 +139,16 @@ def _cost(words: list[str]) -> tuple[float, float, float]:
     if child.returncode not in (0, 3):
         raise RuntimeError(f"leadline {' '.join(words)} failed: {child.returncode}")
     return time.monotonic() - began, usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1024
+
+
+def _loading(words: list[str]) -> str:
+    """What of a command is loading modules, by one run more."""
+    command = [sys.executable, "-X", "importtime", "-m", "leadline", *words]
+    done = subprocess.run(
+        command, check=False, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, env=_environment()
+    )
+    spent = [line.split(":")[1].split("|")[0] for line in done.stderr.splitlines() if "import time:" in line]
+    return f"{sum(int(one) for one in spent if one.strip().isdigit()) / 1e6:.2f} s of it load modules"
 
 
 def _measured(scratch: Path, blocks: int) -> Path:
