@@ -13,6 +13,7 @@ import resource
 import shutil
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -155,9 +156,22 @@ def _row(program: Program, places: Places, environment: Environment) -> str:
         ratio("floor", "alone", cpu).words(3),
         ratio("traced", "alone", cpu).words(3),
         ratio("traced", "floor", cpu).words(3),
-        judge(over_floor, GOAL),
+        judge(over_floor, GOAL) + _each_call(program, rounds, over_floor),
     ]
     return f"| {' | '.join(cells)} |"
+
+
+def _each_call(program: Program, rounds: Sequence[Round], over_floor: Spread) -> str:
+    """What a system call takes longer than with the floor, where the goal is not met; "" without strace."""
+    if over_floor.high <= GOAL or shutil.which("strace") is None:
+        return ""
+    with tempfile.NamedTemporaryFile("r") as counted:
+        _clear(program)
+        _run(("strace", "-f", "-c", "-o", counted.name, *program.command), dict(os.environ))
+        (total,) = (line.split() for line in counted.read().splitlines() if line.endswith("total"))
+    calls = int(total[3])
+    added_s = spread([one["traced"].cpu_s - one["floor"].cpu_s for one in rounds]).median
+    return f": {calls:,} system calls, each {added_s / calls * 1e9:.0f} ns of CPU above the floor"
 
 
 def _rounds(program: Program, places: Places, environment: Environment) -> list[Round]:
@@ -178,11 +192,15 @@ def _rounds(program: Program, places: Places, environment: Environment) -> list[
     return rounds
 
 
-def _once(program: Program, environment: dict[str, str]) -> Run:
+def _clear(program: Program) -> None:
     if program.output.is_dir():
         shutil.rmtree(program.output)
     else:
         program.output.unlink(missing_ok=True)
+
+
+def _once(program: Program, environment: dict[str, str]) -> Run:
+    _clear(program)
     cpu_s, begun = _children_cpu_s(), time.perf_counter()
     _run(program.command, environment)
     elapsed_s = time.perf_counter() - begun
