@@ -7,6 +7,7 @@ from dataclasses import asdict, replace
 
 import pytest
 
+from leadline.lab.network import mounting
 from leadline.lab.network.cables import CONSOLE, SWITCHES, End, cables, shaping, top_of
 from leadline.lab.network.placement import LabNetwork, failure_domain, place
 from leadline.lab.network.topology import LabHost, Link, MachineLimits, Switch, Topology, simple
@@ -99,3 +100,14 @@ def test_hosts_are_the_failure_domain_where_there_are_enough_of_them() -> None:
     assert failure_domain(TWO_RACKS, 3) == "host"
     assert failure_domain(TWO_RACKS, 4) == "osd"
     assert failure_domain(None, 3) == "osd"
+
+
+def test_a_mount_that_failed_tells_what_the_client_said_and_not_what_its_log_had_after_that() -> None:
+    lines = [
+        "ceph-fuse[812]: starting ceph client",
+        "ceph-fuse[812]: ceph mount failed with (2) No such file or directory",
+        "2026-11-26T09:44:45.977+0000 7f04056af240 -1 init, newargv = 0x556cdee4c620 newargc=15",
+    ]
+    assert mounting._last_words(lines) == lines[1]
+    assert mounting._last_words(lines[2:]) == lines[2]
+    assert mounting._last_words([]) == ""

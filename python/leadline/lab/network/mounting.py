@@ -6,6 +6,7 @@ Only the daemon is in the client's network: the mount is seen from the whole mac
 from __future__ import annotations
 
 import posixpath
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -50,10 +51,16 @@ def mount(journal: LabJournal, client: str, root: str) -> bool:
     identity = journal.start(name, command, host=client)
     poll(lambda: mounts.is_mounted(point) or not process.is_running(identity), _MOUNT_DEADLINE_S)
     if not mounts.is_mounted(point):
-        words = "".join(logs.last_lines(lab.paths.log(name), 1))
+        words = _last_words(logs.last_lines(lab.paths.log(name)))
         unmount(journal, client)
         raise LabError(f"{client} could not mount {root}: {words}", f"See {lab.paths.log(name)}.")
     return True
+
+
+def _last_words(lines: Sequence[str]) -> str:
+    """What ceph-fuse itself said last: a thread of its own writes its log, at times after that."""
+    own = [line for line in lines if line.startswith("ceph-fuse[")]
+    return (own or list(lines) or [""])[-1]
 
 
 def unmount(journal: LabJournal, client: str) -> bool:
