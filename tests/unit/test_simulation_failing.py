@@ -255,3 +255,17 @@ def test_until_nothing_is_no_time(tmp_path: Path, capsys: pytest.CaptureFixture[
     ]
     assert run_command_line(words) == 2
     assert "--until 0" in capsys.readouterr().err
+
+
+@needs_crush
+def test_two_shards_of_2_1_are_served_as_ceph_does_and_of_4_2_it_takes_five():
+    """Ceph's default of min_size is k where m is 1, else k+1."""
+    coded = parse_work("rw=write,protection=2+1,groups=64", 1)
+    assert simulate(cluster(3), [coded], catalogue(), draws=20, out=(4, 5)).warnings == ()
+    wide = parse_work("rw=write,protection=4+2,groups=64", 1)
+    left = {count: tuple(range(2 * count, 12)) for count in (5, 4)}
+    assert simulate(cluster(6), [wide], catalogue(), draws=20, out=left[5]).warnings == ()
+    assert (
+        "fewer than 5 copies or shards"
+        in simulate(cluster(6), [wide], catalogue(), draws=20, out=left[4]).warnings[0]
+    )

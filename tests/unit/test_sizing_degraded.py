@@ -17,7 +17,7 @@ from leadline.analysis.models.simple import Protection
 from leadline.cli.main import leadline
 from leadline.errors import SpecError
 from leadline.sizing.asked import AskedSizing
-from leadline.sizing.degraded import DegradedDesign, degraded, serves_with
+from leadline.sizing.degraded import DegradedDesign, degraded
 from leadline.sizing.designs import PerDeviceRate, design_of, designs, device_times, lacks
 from leadline.sizing.hardware import Catalogue, read_catalogue
 from leadline.sizing.links import GOODPUT
@@ -116,8 +116,8 @@ def test_data_are_served_without_a_switch_only_where_enough_shards_are_elsewhere
 
 def test_ceph_serves_down_to_min_size() -> None:
     """Ceph's defaults: two of three copies, one of two; k+1 shards, and k where there is one more only."""
-    assert [serves_with(Protection(copies=number)) for number in (2, 3, 4)] == [1, 2, 2]
-    assert [serves_with(Protection(k=4, m=number)) for number in (1, 2, 3)] == [4, 5, 5]
+    assert [Protection(copies=number).min_size for number in (2, 3, 4)] == [1, 2, 2]
+    assert [Protection(k=4, m=number).min_size for number in (1, 2, 3)] == [4, 5, 5]
 
 
 @pytest.mark.parametrize(("protection", "times"), [(COPIES, 1), (CODED, 4)])

@@ -143,14 +143,12 @@ def _warnings(drawn: Sequence[Rates]) -> Iterator[str]:
 def _unserved(works: Sequence[SimulatedWork], maps: Sequence[Sequence[np.ndarray]]) -> Iterator[str]:
     """Works of which some groups have fewer shards than `min_size`: Ceph lets their requests wait."""
     for number, work in enumerate(works):
-        copies, coded = work.protection.copies, work.protection.k
-        least = copies - copies // 2 if copies is not None else (coded or 1) + min(work.protection.m or 0, 1)
+        least = work.protection.min_size
         share = max(float(((one[number] >= 0).sum(axis=1) < least).mean()) for one in maps)
         if share:
             yield (
                 f"not served: {share:.0%} of the groups of {work.name} have fewer than {least} copies or"
-                " shards"
-                f" (min_size), so that Ceph lets their requests wait; the rates are without that"
+                f" shards (min_size), so that Ceph lets their requests wait; the rates are without that"
             )
 
 

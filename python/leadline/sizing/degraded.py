@@ -76,16 +76,6 @@ class DegradedDesign:
         return not self.stopped and self.carried >= 1
 
 
-def serves_with(protection: Protection) -> int:
-    """The fewest shards with which Ceph serves a group of objects.
-
-    Source: the defaults of `min_size` (OSDMonitor): size - size/2 copies; k+1 shards, k where m is 1.
-    """
-    if protection.copies is not None:
-        return protection.copies - protection.copies // 2
-    return (protection.k or 1) + min(1, (protection.m or 0) - 1)
-
-
 def states_of(asked: AskedSizing) -> tuple[str, ...]:
     """Those that can be computed: a switch needs to be there."""
     return tuple(state for state in WORDS if state != "switch" or asked.network is not None)
@@ -156,14 +146,14 @@ def _one_stops(per: int, protection: Protection, hosts: int) -> str:
     """The same of one pool; "" where a rule of CRUSH by switch keeps it served."""
     switches = switches_for(per, hosts)
     most = -(-protection.shards // switches)
-    if most <= protection.shards - serves_with(protection):
+    if most <= protection.shards - protection.min_size:
         if hosts % switches == 0:
             return ""
         return f"{hosts} hosts are not as many on each of {switches} switches, as a rule by switch wants"
     one = "the only switch has" if switches == 1 else f"one of {switches} switches has, at best,"
     return (
         f"{one} {most} of {protection.shards} shards,"
-        f" and Ceph serves no group with fewer than {serves_with(protection)}"
+        f" and Ceph serves no group with fewer than {protection.min_size}"
     )
 
 

@@ -24,6 +24,16 @@ class Protection:
         return self.copies if self.copies is not None else (self.k or 1) + (self.m or 0)
 
     @property
+    def min_size(self) -> int:
+        """The fewest shards with which Ceph serves a group of objects.
+
+        Source: the defaults of `min_size` (OSDMonitor): size - size/2 copies; k+1 shards, k where m is 1.
+        """
+        if self.copies is not None:
+            return self.copies - self.copies // 2
+        return (self.k or 1) + min(1, (self.m or 0) - 1)
+
+    @property
     def amplification(self) -> float:
         """Bytes stored per byte, for whole stripes."""
         return (
