@@ -14,6 +14,7 @@ JASA 59 (1964). The weights of the grid were chosen by simulation, see `bench/co
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -77,16 +78,20 @@ class MeanOfBlocks:
                 break
         return np.asarray(found, dtype=float)
 
-    def _density(self, distance: Array) -> Array:
-        """Minus the slope of `beyond`: the mixture's density at both of its ends, per unit of the values."""
+    @cached_property
+    def _peaks(self) -> Array:
+        """The density of each t distribution at its centre, by its weight and per `scale`."""
         from scipy.special import gammaln
 
+        height = np.exp(gammaln((self.degrees + 1) / 2) - gammaln(self.degrees / 2))
+        return np.asarray(self.weight * height / (np.sqrt(self.degrees * np.pi) * self.spread))
+
+    def _density(self, distance: Array) -> Array:
+        """Minus the slope of `beyond`: the mixture's density at both of its ends, per unit of the values."""
         scale = np.where(self.scale > 0, self.scale, 1.0)
-        half = (self.degrees + 1) / 2
-        height = np.exp(gammaln(half) - gammaln(self.degrees / 2)) / np.sqrt(self.degrees * np.pi)
         ends = [((distance / scale + sign * self.centre) / self.spread) ** 2 for sign in (-1, 1)]
-        tails = sum((1 + end / self.degrees) ** -half for end in ends)
-        slope = (self.weight * height * tails / self.spread).sum(axis=0) / scale
+        tails = sum((1 + end / self.degrees) ** (-(self.degrees + 1) / 2) for end in ends)
+        slope = (self._peaks * tails).sum(axis=0) / scale
         return np.where(self.scale > 0, slope, 0.0)
 
 

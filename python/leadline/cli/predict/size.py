@@ -178,9 +178,9 @@ def _write_small(inputs: Inputs, chosen: Design, out: Path, link: str) -> None:
 
 
 def _show(view: ShownSizing, page: Path | None, required: Requirements, *, quiet: bool) -> None:
-    from leadline.report.renderers.sizing import sizing_html
-
     if page is not None:
+        from leadline.report.renderers.sizing import sizing_html
+
         write_file(page, sizing_html(view, required.title, required.document).encode(), "--page")
     if not quiet:
         print_sizing(view)
