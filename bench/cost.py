@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from ratios import bandwidth, cpu_per_gib_ms, cpu_per_operation_ns, ratio, spread
-from sides import SECOND_NS, TRIAL, Side, bare, fio, lay_out, leadline, pinned, without_start
+from sides import TRIAL, Side, bare, fio, lay_out, leadline, pinned, timed, without_start
 from tables import Goal, Row, commands, judge, measured
 
 MIB = 1 << 20
@@ -18,14 +18,14 @@ CACHED_BYTES = 1 * MIB
 CACHED_READ_BYTES = (1 * MIB, 4 * MIB, 256 * MIB)
 BARE_CACHED_READS, BARE_DIRECT_READS, BARE_EMPTY = 2_000_000, 100_000, 10_000_000
 COUNTED = 10_000  # under strace
-LONG_S, SHORT_S = 1.2, 0.2
+LENGTHS_S = (1.2, 0.2)
 # fio's own switches for less work: no latencies but the sum, no map of blocks that were read.
 TUNED = {"gtod_reduce": 1, "norandommap": 1}
 SMALL_NOTES = (
     "Each figure is what a long run costs more than a short one, so that start and end are out of it:",
-    f"{LONG_S:g} and {SHORT_S:g} s, and a bare loop's operations and a tenth of them. `bare` hands over and",
-    "takes back in batches; on no storage it is a ring of operations that do nothing. `fio, tuned` tells no",
-    "latencies.",
+    f"{LENGTHS_S[0]:g} and {LENGTHS_S[1]:g} s, and a bare loop's operations and a tenth of them.",
+    "`bare` hands over and takes back in batches; on no storage it is a ring of operations that do nothing.",
+    "`fio, tuned` tells no latencies.",
 )
 HEAD = ["| work | side | {unit} | compared | at most | goal |", "|---|---|---|---|---|---|"]
 
@@ -60,20 +60,11 @@ def small_io(places: Places) -> list[str]:
     return [*lines, "", "Commands:", "", *[f"    {command}" for command in commands(rows)], ""]
 
 
-def _timed(places: Places, directory: Path, **changes: Any) -> Side:
-    """leadline, long less short."""
-    long, short = (
-        leadline(places.cpu, directory, **changes, time_based=True, runtime_ns=int(seconds * SECOND_NS))
-        for seconds in (LONG_S, SHORT_S)
-    )
-    return without_start(long, short)
-
-
 def _timed_fio(places: Places, name: str, **options: Any) -> Side:
     """fio, long less short."""
     long, short = (
         fio(places.cpu, name, **options, time_based=1, runtime=f"{seconds * 1000:.0f}ms")
-        for seconds in (LONG_S, SHORT_S)
+        for seconds in LENGTHS_S
     )
     return without_start(long, short)
 
@@ -94,7 +85,7 @@ def _direct(places: Places, depth: int) -> Row:
     common = {"rw": "randread", "bs": 4096, "iodepth": depth, "size": DIRECT_BYTES}
     theirs = {**common, "filename": path, "ioengine": "io_uring", "direct": 1, "invalidate": 0}
     sides = [
-        _timed(places, places.disk, **common, engine="io_uring", direct=True),
+        timed(places.cpu, places.disk, LENGTHS_S, **common, engine="io_uring", direct=True),
         _counted(places, "uring_loop", path, BARE_DIRECT_READS, depth),
         _timed_fio(places, "fio", **theirs),
         _timed_fio(places, "fio, tuned", **theirs, **TUNED, **_batches(depth), fixedbufs=1, registerfiles=1),
@@ -114,7 +105,7 @@ def _cached(places: Places, file_bytes: int) -> Row:
     path = lay_out(directory, size=file_bytes)
     theirs = {"filename": path, "rw": "randread", "bs": 4096, "ioengine": "psync", "size": file_bytes}
     sides = [
-        _timed(places, directory, size=file_bytes),
+        timed(places.cpu, directory, LENGTHS_S, size=file_bytes),
         _counted(places, "pread_loop", path, BARE_CACHED_READS),
         _timed_fio(places, "fio", **theirs),
         _timed_fio(places, "fio, tuned", **theirs, **TUNED),
@@ -127,7 +118,7 @@ def _cached(places: Places, file_bytes: int) -> Row:
 def _null(places: Places) -> Row:
     theirs = {"rw": "randread", "bs": 4096, "ioengine": "null", "iodepth": 32, "size": CACHED_BYTES}
     sides = [
-        _timed(places, places.memory, engine="null", size=CACHED_BYTES, iodepth=32),
+        timed(places.cpu, places.memory, LENGTHS_S, engine="null", size=CACHED_BYTES, iodepth=32),
         _timed_fio(places, "fio", **theirs),
         _timed_fio(places, "fio, tuned", **theirs, **TUNED, **_batches(32)),
         _counted(places, "uring_loop", "-", BARE_EMPTY, 32),

@@ -15,17 +15,16 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from statistics import median
 from typing import Any
 
 from cost import Places
 from ratios import cpu_per_operation_ns, interleaved, spread
 from s3_peer import curl_command
 from sides import LIMIT_S, SECOND_NS, TRIAL, Sample, Side, job, pinned, without_start
-from tables import judge
+from tables import judge, shares
 
 KIB, MIB = 1 << 10, 1 << 20
 SMALL, LARGE = 4 * KIB, 4 * MIB
@@ -135,24 +134,10 @@ def _rows(work: Work, rounds: int) -> list[str]:
         compared = spread(pairs).words(2) if index else ""
         if side.name == "rados bench" and "4 MiB" in work.what:
             compared += (
-                f", at most {RADOS_GOAL:g}: {judge(spread(pairs), RADOS_GOAL)}; {_shares(samples, index)}"
+                f", at most {RADOS_GOAL:g}: {judge(spread(pairs), RADOS_GOAL)}; {shares(samples, 0, index)}"
             )
         lines.append(f"| {work.what if index == 0 else ''} | {side.name} | {own.words(0)} | {compared} |")
     return [*lines, *(f"| | {name} | NOT_RUN: {why} | |" for name, why in work.lacking.items())]
-
-
-def _shares(samples: Sequence[tuple[Sample, ...]], index: int) -> str:
-    """Where a difference lies: medians of what each side's own code and the kernel took of an operation."""
-    words = []
-    for name, what in (
-        ("own code and libraries", lambda one: one.cpu_ns - one.kernel_ns),
-        ("the kernel", lambda one: one.kernel_ns),
-    ):
-        ours, theirs = (
-            median(what(one[side]) / one[side].operations for one in samples) for side in (0, index)
-        )
-        words.append(f"{name} {ours / 1e3:.0f} µs against {theirs / 1e3:.0f}")
-    return ", ".join(words)
 
 
 def trial(lab: Lab, url: str, engine: str, rw: str, bs: int) -> Side:

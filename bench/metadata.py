@@ -19,9 +19,9 @@ from pathlib import Path
 
 from cost import Places
 from ratios import spread
+from sides import METADATA, metadata_job
 
 FLOOR = Path(__file__).parent / "floors" / "metadata.c"
-OPERATIONS = ("create", "stat", "unlink")
 FILES = 10_000
 PASSES = 5
 RUNTIME_NS = 500_000_000  # about as many passes of ours
@@ -88,7 +88,7 @@ def rows(runs: int = 21, files: int = FILES, cpu: int | None = None) -> list[Met
             both = [_leadline, _floor] if run % 2 == 0 else [_floor, _leadline]
             found = {measure: measure(place, floor, files, chosen) for measure in both}
             pairs.append((found[_leadline], found[_floor]))
-    return [_row(name, pairs) for name in OPERATIONS]
+    return [_row(name, pairs) for name in METADATA]
 
 
 def _row(name: str, pairs: list[tuple[Phases, Phases]]) -> MetadataRow:
@@ -109,30 +109,10 @@ def _workspace() -> Iterator[Path]:
 
 
 def _leadline(place: Path, _floor: Path, files: int, cpu: int) -> Phases:
-    job = {
-        "format": "leadline.metadata/1",
-        "trial": "bench",
-        "directory": str(place),
-        "prefix": "ours",
-        "operations": OPERATIONS,
-        "files": files,
-        "branch": 1,
-        "depth": 0,
-        "private": True,
-        "file_size": 0,
-        "bs": 4096,
-        "numjobs": 1,
-        "time_based": True,
-        "runtime_ns": RUNTIME_NS,
-        "seed": 1,
-        "generation": 1,
-        "interval_ns": 1_000_000_000,
-        "deadline_ns": 60_000_000_000,
-        "parent_pid": None,
-    }
+    job = metadata_job(place, files, time_based=True, runtime_ns=RUNTIME_NS)
     command = [sys.executable, "-c", _ONE_TRIAL, json.dumps(job), str(place / "record")]
     lines = _run(command, cpu).splitlines()
-    (place / "ours.0").rmdir()
+    (place / "files.0").rmdir()
     found = json.loads(lines[-1])
     return {name: Phase(p["operations"], p["elapsed_ns"], p["cpu_ns"]) for name, p in found.items()}
 

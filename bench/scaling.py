@@ -13,9 +13,9 @@ from typing import Any
 from cost import CACHED_BYTES, Places
 from growth import exponent
 from ratios import cpu_per_operation_ns, interleaved, spread
-from sides import SECOND_NS, Side, lay_out, leadline, metadata_trial, without_start
+from sides import Side, lay_out, metadata_trial, timed
 
-LONG_S, SHORT_S = 0.6, 0.1
+LENGTHS_S = (0.6, 0.1)
 JOBS, DEPTHS, FILES = (1, 4, 16, 64), (1, 8, 64, 256), (1_000, 10_000, 100_000, 1_000_000)
 
 
@@ -51,12 +51,7 @@ def scaling(places: Places) -> list[str]:
 
 def _trial(places: Places, **changes: Any) -> Side:
     lay_out(places.memory, size=CACHED_BYTES, **changes)
-    shape = {"size": CACHED_BYTES, "time_based": True, **changes}
-    long, short = (
-        leadline(places.cpu, places.memory, **shape, runtime_ns=int(seconds * SECOND_NS))
-        for seconds in (LONG_S, SHORT_S)
-    )
-    return without_start(long, short)
+    return timed(places.cpu, places.memory, LENGTHS_S, size=CACHED_BYTES, **changes)
 
 
 def _row(places: Places, what: str, counts: Sequence[int], sides: Sequence[Side]) -> str:

@@ -17,6 +17,7 @@ BARE = ROOT / "target" / "bench"
 TRIAL = ROOT / "target" / "release" / "examples" / "trial"
 SECOND_NS = 1_000_000_000
 LIMIT_S = 120.0
+METADATA = ("create", "stat", "unlink")
 _IO_CALLS = ("io_uring_enter", "pread64", "pwrite64", "read", "write", "io_submit", "io_getevents", "fsync")
 _COUNTING: list[str] = []  # words before a command that is counted and not timed
 
@@ -71,6 +72,15 @@ def pinned(command: list[str], cpu: int) -> tuple[Usage, str]:
         kernel_ns = int(usage.ru_stime * 1e9)
         switches = usage.ru_nvcsw + usage.ru_nivcsw
         return Usage(int(usage.ru_utime * 1e9) + kernel_ns, kernel_ns, switches), out.read()
+
+
+def timed(cpu: int, directory: Path, lengths_s: tuple[float, float], **changes: Any) -> Side:
+    """leadline, a long run less a short one."""
+    long, short = (
+        leadline(cpu, directory, **changes, time_based=True, runtime_ns=int(seconds * SECOND_NS))
+        for seconds in lengths_s
+    )
+    return without_start(long, short)
 
 
 def calls_each(side: Side) -> float | None:
@@ -174,14 +184,20 @@ def leadline(cpu: int, directory: Path, latencies: bool = False, **changes: Any)
     return Side("leadline", run, f"trial {said}")
 
 
-def metadata_trial(cpu: int, directory: Path, files: int) -> Side:
-    """leadline: so many empty files made, looked at and removed once, in one directory."""
-    value = {
+def metadata_job(directory: Path, files: int, **changes: Any) -> dict[str, Any]:
+    """A job on so many empty files in one directory, `files.0`; `changes` in its own words."""
+    plain: dict[str, Any] = {
         "format": "leadline.metadata/1", "trial": "t0001", "directory": str(directory), "prefix": "files",
-        "operations": ("create", "stat", "unlink"), "files": files, "branch": 1, "depth": 0, "private": True,
+        "operations": METADATA, "files": files, "branch": 1, "depth": 0, "private": True,
         "file_size": 0, "bs": 4096, "numjobs": 1, "time_based": False, "runtime_ns": 0, "seed": 1,
         "generation": 1, "interval_ns": SECOND_NS, "deadline_ns": 100 * SECOND_NS, "parent_pid": None,
     }  # fmt: skip
+    return {**plain, **changes}
+
+
+def metadata_trial(cpu: int, directory: Path, files: int) -> Side:
+    """leadline: so many empty files made, looked at and removed once, in one directory."""
+    value = metadata_job(directory, files)
 
     def run() -> Sample:
         write_job(directory, value)

@@ -62,16 +62,22 @@ def measured(row: Row, digits: int = 0) -> tuple[list[str], list[tuple[Sample, .
     return lines, rounds
 
 
-def reason(row: Row, goal: Goal, rounds: Sequence[tuple[Sample, ...]]) -> str:
-    """Where the difference of two sides lies: per operation, by medians; calls are of one run more."""
-    assert goal.to is not None
+def shares(rounds: Sequence[tuple[Sample, ...]], of: int, to: int) -> str:
+    """What own code, libraries included, and the kernel took of an operation; of two sides, medians."""
     words = []
     for name, what in (
         ("its own code", lambda one: one.cpu_ns - one.kernel_ns),
         ("the kernel", lambda one: one.kernel_ns),
     ):
-        each = [[what(one[side]) / one[side].operations for one in rounds] for side in (goal.of, goal.to)]
-        words.append(f"{name} {median(each[0]):.0f} ns against {median(each[1]):.0f}")
+        own, other = (median(what(one[side]) / one[side].operations for one in rounds) for side in (of, to))
+        words.append(f"{name} {own:.0f} ns against {other:.0f}")
+    return ", ".join(words)
+
+
+def reason(row: Row, goal: Goal, rounds: Sequence[tuple[Sample, ...]]) -> str:
+    """Where the difference of two sides lies: per operation, by medians; calls are of one run more."""
+    assert goal.to is not None
+    words = [shares(rounds, goal.of, goal.to)]
     switched = [
         median([1000 * one[side].switches / one[side].operations for one in rounds])
         for side in (goal.of, goal.to)
