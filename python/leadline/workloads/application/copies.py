@@ -141,31 +141,33 @@ class _Crew:
         self._killed.update(waiting.values())
         for number, grace_s in ((signal.SIGTERM, _TERM_GRACE_S), (signal.SIGKILL, _KILL_GRACE_S)):
             groups = [pid for pid, copy in waiting.items() if copy not in self._accounts]
-            strays = _descendants(self._spare)
-            if not groups and not strays:
-                break
             for pid in groups:
                 with contextlib.suppress(ProcessLookupError, PermissionError):
                     os.killpg(pid, number)
-            _send_to(strays, number, lambda: _descendants(self._spare))
+            told = self._tell_and_reap(number, time.monotonic() + grace_s)
             if not waiting:
-                self._left.update(strays)
-            self._gather(time.monotonic() + grace_s)
+                self._left.update(told)
         for capture in self._captures.values():
             capture.close()
         self._gate.close()
 
-    def _gather(self, until: float) -> None:
-        """Reap what ends, without waiting for what does not."""
-        while time.monotonic() < until and _descendants(self._spare):
+    def _tell_and_reap(self, number: int, until: float) -> set[int]:
+        """Signal each process that is seen, once, and reap what ends; without waiting for what does not.
+
+        One look may miss some: a process whose parent ends just then is in neither one's list of children.
+        """
+        told: set[int] = set()
+        while time.monotonic() < until and (strays := _descendants(self._spare)):
+            told.update(_send_to(set(strays) - told, number, lambda: _descendants(self._spare)))
             try:
                 found = os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOWAIT | os.WNOHANG)
             except ChildProcessError:
-                return
+                break
             if found is None:
                 time.sleep(_POLL_S)
             else:
                 self._reap(found.si_pid)
+        return told
 
     def account(self, late: bool) -> dict[str, Any]:
         """The trial's summary, as the tables take it from any job."""
@@ -260,8 +262,8 @@ def _descendants(spare: frozenset[int]) -> list[int]:
     return found
 
 
-def _send_to(pids: Sequence[int], number: int, still: Callable[[], Collection[int]]) -> None:
-    """Signal processes that others may reap: what is given such a pid meanwhile is none of them.
+def _send_to(pids: Collection[int], number: int, still: Callable[[], Collection[int]]) -> set[int]:
+    """Signal processes that others may reap, and say which: who gets such a pid meanwhile is none of them.
 
     A descriptor holds whoever has the pid by then; it is one of ours where it still is after that.
     """
@@ -270,10 +272,11 @@ def _send_to(pids: Sequence[int], number: int, still: Callable[[], Collection[in
         for pid in pids:
             with contextlib.suppress(OSError):
                 held[pid] = os.pidfd_open(pid)
-        ours = set(still()) if held else set()
-        for pid in held.keys() & ours:
+        ours = held.keys() & set(still()) if held else set()
+        for pid in ours:
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 signal.pidfd_send_signal(held[pid], number)
+        return ours
     finally:
         for descriptor in held.values():
             os.close(descriptor)
