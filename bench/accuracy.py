@@ -1,14 +1,20 @@
-"""Whether leadline and fio say the same of the same file, options and depth: pairs, one after the other."""
+"""Whether leadline and fio say the same of the same file, options and depth: pairs, one after the other.
+
+Where they do not, another side takes away what is suspected: batches, or the code of fio itself.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
 
-from cost import DIRECT_BYTES, Places
+from cost import DIRECT_BYTES, TUNED, Places
 from ratios import Spread, bandwidth, interleaved, ratio
 from sides import SECOND_NS, Sample, Side, fio, lay_out, leadline
 
 DEPTH = 16
+BATCH = DEPTH // 4  # what a study's job of that depth has when it does not say
 FIGURES: tuple[Callable[[Sample], float], ...] = (
     bandwidth,
     lambda sample: sample.operations / sample.elapsed_ns,
@@ -16,53 +22,84 @@ FIGURES: tuple[Callable[[Sample], float], ...] = (
     lambda sample: sample.p99_ns,
 )
 
+ABOUT = f"""\
+Random 4 KiB on one file, a second each, in turns; io_uring with iodepth 16. Each figure is the median
+of the rounds' ratios, with its interval; **bold** where the interval leaves 1 out. Latencies are total
+latencies (fio's `lat`). fio's histogram has steps of up to 1.6 %, leadline's of 0.1 %. Before each run
+the file is synced and dropped from the cache, and fio is told not to do so itself: it would again after
+each pass, within its run time and outside its latencies.
+
+The lines below a pair are experiments on why it differs. `fio, in batches` hands over and takes back up
+to {BATCH} together, as leadline does; `one by one` is leadline with `iodepth_batch: 1`, which is fio's
+default; `all at once` is leadline with batches of up to {DEPTH}, its own default before this table told
+what that costs. `fio, tuned` reads the clock less and tells no latencies: what is left of a difference
+then is not its clock's."""
+
 
 def accuracy(places: Places) -> list[str]:
-    """A row for each of psync and io_uring, direct and buffered, read and write."""
+    """A row for each of psync and io_uring, direct and buffered, read and write, and its experiments."""
     lay_out(places.disk, size=DIRECT_BYTES)
     lines = [
         "## Accuracy: leadline / fio",
         "",
-        "Random 4 KiB on one file, a second each, in turns; io_uring with iodepth 16. Each figure is the",
-        "median of the pairs' ratios, with its interval; **bold** where the interval leaves 1 out. Latencies",
-        "are total latencies (fio's `lat`). fio's histogram has steps of up to 1.6 %, leadline's of 0.1 %.",
-        "Before each run the file is synced and dropped from the cache, and fio is told not to do so itself:",
-        "it would again after each pass, within its run time and outside its latencies.",
+        *ABOUT.splitlines(),
         "",
-        "| engine, way | direction | bandwidth | IOPS | median latency | p99 latency |",
-        "|---|---|---|---|---|---|",
+        "| engine, way | direction | compared | bandwidth | IOPS | median latency | p99 latency |",
+        "|---|---|---|---|---|---|---|",
     ]
     shown = []
     for engine in ("psync", "io_uring"):
         for direct in (True, False):
             for rw in ("randread", "randwrite"):
-                sides = _pair(places, engine, direct, rw)
+                sides = _sides(places, engine, direct, rw)
                 rounds = interleaved(sides, places.rounds(7), places.disk / "data.0.0")
-                cells = [_words(ratio(rounds, 0, 1, figure)) for figure in FIGURES]
-                way = "direct" if direct else "buffered"
-                lines.append(f"| {engine}, {way} | {rw.removeprefix('rand')} | {' | '.join(cells)} |")
+                way = f"{engine}, {'direct' if direct else 'buffered'} | {rw.removeprefix('rand')}"
+                for of, to in _compared(sides):
+                    cells = [_words(rounds, of, to, figure) for figure in FIGURES]
+                    pair = f"{sides[of].name} / {sides[to].name}"
+                    lines.append(f"| {way} | {pair} | {' | '.join(cells)} |")
+                    way = " | "
                 shown += [side.command for side in sides]
     return [*lines, "", "Commands:", "", *[f"    {command}" for command in shown], ""]
 
 
-def _pair(places: Places, engine: str, direct: bool, rw: str) -> list[Side]:
-    common = {
-        "rw": rw,
-        "bs": 4096,
-        "size": DIRECT_BYTES,
-        "iodepth": DEPTH if engine == "io_uring" else 1,
-    }
-    changes = {"engine": engine, "direct": direct, "overwrite": rw == "randwrite"}
-    timed = {"time_based": True, "runtime_ns": SECOND_NS}
+def _compared(sides: list[Side]) -> list[tuple[int, int]]:
+    """leadline over fio first; then leadline over fio's other sides, and its own other sides over fio."""
+    ours = [(index, 1) for index in range(2, len(sides)) if sides[index].name.startswith("leadline")]
+    theirs = [(0, index) for index in range(2, len(sides)) if sides[index].name.startswith("fio")]
+    return [(0, 1), *theirs, *ours]
+
+
+def _sides(places: Places, engine: str, direct: bool, rw: str) -> list[Side]:
+    queued = engine == "io_uring"
+    common = {"rw": rw, "bs": 4096, "size": DIRECT_BYTES, "iodepth": DEPTH if queued else 1}
     path = places.disk / "data.0.0"
     theirs = {"filename": path, "ioengine": engine, "direct": int(direct), "invalidate": 0}
     theirs |= {"time_based": 1, "runtime": "1s"}
+
+    def own(name: str, **more: Any) -> Side:
+        changes = {"engine": engine, "direct": direct, "overwrite": rw == "randwrite", **more}
+        timed = {"time_based": True, "runtime_ns": SECOND_NS}
+        return replace(
+            leadline(places.cpu, places.disk, latencies=True, **common, **changes, **timed), name=name
+        )
+
+    if not queued:
+        tuned = fio(places.cpu, "fio, tuned", **common, **theirs, **TUNED)
+        return [own("leadline"), fio(places.cpu, **common, **theirs), tuned]
+    batches = {"iodepth_batch_submit": BATCH, "iodepth_batch_complete_max": BATCH}
     return [
-        leadline(places.cpu, places.disk, latencies=True, **common, **changes, **timed),
+        own("leadline"),
         fio(places.cpu, **common, **theirs),
+        fio(places.cpu, "fio, in batches", **common, **theirs, **batches),
+        own("leadline, one by one", iodepth_batch=1),
+        own("leadline, all at once", iodepth_batch=DEPTH),
     ]
 
 
-def _words(found: Spread) -> str:
+def _words(rounds: list[tuple[Sample, ...]], of: int, to: int, figure: Callable[[Sample], float]) -> str:
+    if not all(figure(samples[to]) for samples in rounds):
+        return ""  # a side that tells no latencies
+    found: Spread = ratio(rounds, of, to, figure)
     words = found.words(2)
     return words if found.low <= 1 <= found.high else f"**{words}**"

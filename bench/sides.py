@@ -136,7 +136,7 @@ def bare(name: str, cpu: int, *arguments: object, operations: int, block_bytes: 
 
 
 def job(directory: Path, **changes: Any) -> dict[str, Any]:
-    """A job of the engine; `changes` in its own words."""
+    """A job of the engine; `changes` in its own words. Batches are what a study's job has by default."""
     plain: dict[str, Any] = {
         "format": "leadline.job/1", "trial": "t0001", "directory": str(directory), "prefix": "data",
         "rw": "randread", "rwmixread": 50, "bs": 4096, "size": 1 << 28, "nrfiles": 1, "numjobs": 1,
@@ -145,6 +145,7 @@ def job(directory: Path, **changes: Any) -> dict[str, Any]:
         "rate_bytes_per_s": None, "rate_iops": None, "arrival": "constant", "verify": False,
         "incompressible": True, "sqthread_poll": False, "seed": 7, "generation": 1,
         "interval_ns": SECOND_NS, "deadline_ns": 100 * SECOND_NS, "parent_pid": None,
+        "iodepth_batch": max(1, changes.get("iodepth", 1) // 4),
     }  # fmt: skip
     return {**plain, **changes}
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 import signal
+import subprocess
 import time
 from pathlib import Path
 
@@ -10,7 +12,7 @@ import pytest
 
 from leadline.store.reader import open_result
 from measured import BRIEF, CACHED, assert_measured
-from support import Command, Start, show
+from support import Command, Start, command_line, show
 
 METADATA = (
     "format: leadline.study/1\n"
@@ -130,3 +132,18 @@ def test_a_built_in_study_runs(leadline: Command, target: Path, tmp_path: Path, 
     )
     assert_measured(done, tmp_path / "r", CACHED, BRIEF)
     assert all(cell["validity"]["state"] != "NOT_RUN" for cell in show(leadline, tmp_path / "r")["cells"])
+
+
+@pytest.mark.parametrize(("asked", "most"), [("", 4), (", iodepth_batch: 1", 1), (", iodepth_batch: 16", 16)])
+def test_the_kernel_is_handed_batches_as_asked(target: Path, tmp_path: Path, asked: str, most: int) -> None:
+    """Seen from beside: by the system calls of the run."""
+    work = f"rw: randread, bs: 4k, size: 4M, iodepth: 16, engine: io_uring, direct: false{asked}"
+    study = write(tmp_path / "b.yaml", f"format: leadline.study/1\nblocks: 1\nworks: {{w: {{{work}}}}}\n")
+    log = tmp_path / "calls"
+    command = command_line("run", str(study), "--target", f"a={target}", "--out", str(tmp_path / "r"))
+    strace = ("strace", "-f", "-e", "trace=io_uring_enter", "-o", str(log), *command)
+    subprocess.run(strace, stdout=subprocess.DEVNULL, timeout=120, check=False)  # too short for a verdict
+    assert [row.state for row in open_result(tmp_path / "r").trials()] == ["complete"]
+    handed = [int(number) for number in re.findall(r"io_uring_enter\(\d+, (\d+)", log.read_text())]
+    assert sum(handed) >= (4 << 20) / 4096
+    assert max(handed) == most

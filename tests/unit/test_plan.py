@@ -225,6 +225,19 @@ def test_a_submission_thread_needs_io_uring_and_is_said_to_cost_a_processor() ->
         cell_of("rw: randread, sqthread_poll: true, engine: psync")
 
 
+@pytest.mark.parametrize(
+    ("asked", "batch"),
+    [
+        ("iodepth: 32", 8),
+        ("iodepth: 3", 1),
+        ("iodepth: 32, iodepth_batch: 1", 1),
+        ("iodepth: 4, iodepth_batch: 16", 4),
+    ],
+)
+def test_a_quarter_of_the_depth_is_handed_over_together_unless_said(asked: str, batch: int) -> None:
+    assert cell_of(f"rw: randread, {asked}").job.iodepth_batch == batch
+
+
 def test_max_rate_caps_every_trial_and_contradicts_a_higher_rate() -> None:
     plan = plan_of(["limits.max_rate=10M"])
     assert {cell.job.rate_bytes_per_s for cell in plan.cells} == {10 * units.MIB}

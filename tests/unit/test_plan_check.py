@@ -115,6 +115,7 @@ TRANSFERS = st.fixed_dictionaries(
         "incompressible": st.booleans(),
         "rwmixread": near(0, 50, 100),
         "sqthread_poll": st.booleans(),
+        "iodepth_batch": near(1, 2**31 - 1),
     },
 )
 METADATA = st.fixed_dictionaries(

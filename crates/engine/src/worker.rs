@@ -143,11 +143,14 @@ impl<'a, E: Engine> Worker<'a, E> {
             length: 0,
             times: Times::default(),
         };
-        let batch_max = if job.rw.writes() {
-            (FILL_MAX_BYTES / job.largest_block()).max(1)
+        let mut batch_max = u64::from(if job.iodepth_batch == 0 {
+            u32::MAX
         } else {
-            u64::MAX
-        };
+            job.iodepth_batch
+        });
+        if job.rw.writes() {
+            batch_max = batch_max.min((FILL_MAX_BYTES / job.largest_block()).max(1));
+        }
         Ok(Self {
             context,
             meter: Meter::new(context, thread, E::BLOCKING),

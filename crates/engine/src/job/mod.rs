@@ -128,6 +128,9 @@ pub struct Job {
     /// A sync of the data alone after every so many writes of a thread; 0: none.
     #[serde(default)]
     pub fdatasync: u32,
+    /// At most so many operations are handed over together; 0: all that are due.
+    #[serde(default)]
+    pub iodepth_batch: u32,
     /// A pause after every `thinktime_blocks` operations of a thread, once they have ended; 0: none.
     #[serde(default)]
     pub thinktime_ns: u64,

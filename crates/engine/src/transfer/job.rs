@@ -177,6 +177,7 @@ impl TransferJob {
             layout_rate_bytes_per_s: self.layout_rate_bytes_per_s,
             bssplit: None,
             fdatasync: 0,
+            iodepth_batch: 0,
             thinktime_ns: 0,
             thinktime_blocks: 1,
             offset: 0,

@@ -130,6 +130,8 @@ def _engine(asked: Asked, work: Converted) -> None:
     else:
         work.put("engine", name, option)
     work.put("iodepth", depth, asked.get("iodepth"))
+    if depth > 1:  # fio hands over one by one unless told
+        work.put("iodepth_batch", min(asked.number("iodepth_batch", 1, 1), depth), asked.get("iodepth_batch"))
     work.put("direct", past_caches and name != "mmap", direct or buffered)
     if asked.on("sqthread_poll"):
         work.put("sqthread_poll", True, asked.get("sqthread_poll"))

@@ -66,6 +66,7 @@ class Job(BaseModel):
     dedupe_percentage: int = Field(0, ge=0, le=100)
     shared: Shared = "none"
     sqthread_poll: bool = False
+    iodepth_batch: int = Field(0, ge=0)
     read_back: ReadBack = "same"
     io_size: int = Field(0, ge=0)
     percentage_random: int = Field(100, ge=0, le=100)

@@ -105,6 +105,10 @@ class IoOptions(Options):
     dedupe_percentage: Annotated[int, Whole(0, 100)] | None = Field(
         None, description="share of blocks that equal one another; 0"
     )
+    iodepth_batch: Annotated[int, Whole(1, 2**31 - 1)] | None = Field(
+        None,
+        description="operations handed over together at most; 1: each by itself; a quarter of iodepth",
+    )
     sqthread_poll: Truth | None = Field(
         None, description="a thread of the kernel submits (SQPOLL), with engine io_uring; false"
     )
