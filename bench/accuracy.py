@@ -11,7 +11,8 @@ from typing import Any
 
 from cost import DIRECT_BYTES, TUNED, Places
 from ratios import Spread, bandwidth, interleaved, ratio
-from sides import SECOND_NS, Sample, Side, fio, lay_out, leadline
+from sides import Sample, Side, fio, lay_out, leadline, without_start
+from tables import shares
 
 DEPTH = 16
 BATCH = DEPTH // 4  # what a study's job of that depth has when it does not say
@@ -29,11 +30,13 @@ latencies (fio's `lat`). fio's histogram has steps of up to 1.6 %, leadline's of
 the file is synced and dropped from the cache, and fio is told not to do so itself: it would again after
 each pass, within its run time and outside its latencies.
 
-The lines below a pair are experiments on why it differs. `fio, in batches` hands over and takes back up
-to {BATCH} together, as leadline does; `one by one` is leadline with `iodepth_batch: 1`, which is fio's
-default; `all at once` is leadline with batches of up to {DEPTH}, its own default before this table told
-what that costs. `fio, tuned` reads the clock less and tells no latencies: what is left of a difference
-then is not its clock's."""
+The lines below a pair are experiments on why it differs. `fio, in batches` takes back all that has
+ended and hands over up to {BATCH} together, as leadline does; fio by itself takes and hands over one by
+one, so that an end waits for its turn to be seen. `one by one` is leadline with `iodepth_batch: 1`;
+`all at once` is leadline with batches of up to {DEPTH}, its own default before this table told what
+that costs. `fio, tuned` reads the clock less and tells no latencies. Buffered writes by plain calls are
+a long run less a short one, without start and end: they go to memory, so that their rate is made of the
+processor's time for each, which is told."""
 
 
 def accuracy(places: Places) -> list[str]:
@@ -57,6 +60,8 @@ def accuracy(places: Places) -> list[str]:
                 for of, to in _compared(sides):
                     cells = [_words(rounds, of, to, figure) for figure in FIGURES]
                     pair = f"{sides[of].name} / {sides[to].name}"
+                    if engine == "psync" and not direct and rw == "randwrite":
+                        pair += f": {shares(rounds, of, to)}"
                     lines.append(f"| {way} | {pair} | {' | '.join(cells)} |")
                     way = " | "
                 shown += [side.command for side in sides]
@@ -73,27 +78,39 @@ def _compared(sides: list[Side]) -> list[tuple[int, int]]:
 def _sides(places: Places, engine: str, direct: bool, rw: str) -> list[Side]:
     queued = engine == "io_uring"
     common = {"rw": rw, "bs": 4096, "size": DIRECT_BYTES, "iodepth": DEPTH if queued else 1}
-    path = places.disk / "data.0.0"
-    theirs = {"filename": path, "ioengine": engine, "direct": int(direct), "invalidate": 0}
-    theirs |= {"time_based": 1, "runtime": "1s"}
+    theirs = {
+        "filename": places.disk / "data.0.0",
+        "ioengine": engine,
+        "direct": int(direct),
+        "invalidate": 0,
+    }
 
-    def own(name: str, **more: Any) -> Side:
-        changes = {"engine": engine, "direct": direct, "overwrite": rw == "randwrite", **more}
-        timed = {"time_based": True, "runtime_ns": SECOND_NS}
-        return replace(
-            leadline(places.cpu, places.disk, latencies=True, **common, **changes, **timed), name=name
-        )
+    def of_length(side: Callable[[int], Side]) -> Side:
+        """A second; in memory a long run less a short one, which would warm the cache for what reads."""
+        in_memory = not direct and not queued and rw == "randwrite"
+        return without_start(side(1200), side(200)) if in_memory else side(1000)
 
+    def ours(name: str, **more: Any) -> Side:
+        changes = {"engine": engine, "direct": direct, "overwrite": rw == "randwrite", **common, **more}
+
+        def side(long_ms: int) -> Side:
+            timed = {"time_based": True, "runtime_ns": long_ms * 1_000_000}
+            return replace(leadline(places.cpu, places.disk, latencies=True, **changes, **timed), name=name)
+
+        return of_length(side)
+
+    def fios(name: str, **more: Any) -> Side:
+        words = {**common, **theirs, **more}
+        return of_length(lambda long_ms: fio(places.cpu, name, **words, time_based=1, runtime=f"{long_ms}ms"))
+
+    pair = [ours("leadline"), fios("fio")]
     if not queued:
-        tuned = fio(places.cpu, "fio, tuned", **common, **theirs, **TUNED)
-        return [own("leadline"), fio(places.cpu, **common, **theirs), tuned]
-    batches = {"iodepth_batch_submit": BATCH, "iodepth_batch_complete_max": BATCH}
+        return [*pair, fios("fio, tuned", **TUNED)]
     return [
-        own("leadline"),
-        fio(places.cpu, **common, **theirs),
-        fio(places.cpu, "fio, in batches", **common, **theirs, **batches),
-        own("leadline, one by one", iodepth_batch=1),
-        own("leadline, all at once", iodepth_batch=DEPTH),
+        *pair,
+        fios("fio, in batches", iodepth_batch_submit=BATCH, iodepth_batch_complete_max=DEPTH),
+        ours("leadline, one by one", iodepth_batch=1),
+        ours("leadline, all at once", iodepth_batch=DEPTH),
     ]
 
 

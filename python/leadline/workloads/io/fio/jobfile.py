@@ -51,7 +51,7 @@ def _common(job: Mapping[str, Any]) -> Iterator[str]:
         yield f"thinktime_blocks={job['thinktime_blocks']}"
     batch = job["iodepth_batch"]
     if batch > 1:  # fio takes back one at a time unless told, and then waits until a batch is full again
-        yield from (f"iodepth_batch={batch}", f"iodepth_batch_complete_max={batch}")
+        yield from (f"iodepth_batch={batch}", f"iodepth_batch_complete_max={job['iodepth']}")
     if job["sqthread_poll"]:
         yield "sqthread_poll=1"
     if job["rw"].startswith("rand"):
