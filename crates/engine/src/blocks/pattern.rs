@@ -139,6 +139,11 @@ impl Pattern {
     /// Fills `buffer` with what belongs at `stamp.offset` of its file, which may lie within a block.
     pub fn fill(&self, buffer: &mut [u8], stamp: Stamp) {
         let mut done = 0;
+        if stamp.offset.is_multiple_of(BLOCK_BYTES as u64) {
+            let (blocks, _) = buffer.as_chunks_mut::<BLOCK_BYTES>();
+            done = blocks.len() * BLOCK_BYTES;
+            self.fill_blocks(blocks, stamp);
+        }
         while done < buffer.len() {
             let at = stamp.offset + done as u64;
             let within = (at % BLOCK_BYTES as u64) as usize;
@@ -149,15 +154,29 @@ impl Pattern {
             let stamp = self.carried(stamp);
             let length = (BLOCK_BYTES - within).min(buffer.len() - done);
             let part = &mut buffer[done..done + length];
-            if let Ok(block) = <&mut [u8; BLOCK_BYTES]>::try_from(&mut *part) {
-                self.fill_block(block, stamp, self.kind);
-            } else {
-                let mut block = [0; BLOCK_BYTES];
-                self.fill_block(&mut block, stamp, self.kind);
-                part.copy_from_slice(&block[within..within + length]);
-            }
+            let mut block = [0; BLOCK_BYTES];
+            self.fill_block(&mut block, Made::of(stamp), self.kind);
+            part.copy_from_slice(&block[within..within + length]);
             done += length;
         }
+    }
+
+    /// Whole blocks. What the next one is made of is drawn before this one is: a chain of multiplications that
+    /// the processor does beside the copying.
+    fn fill_blocks(&self, blocks: &mut [[u8; BLOCK_BYTES]], first: Stamp) {
+        let made = |index: usize| {
+            let offset = first.offset + (index * BLOCK_BYTES) as u64;
+            Made::of(self.carried(Stamp { offset, ..first }))
+        };
+        let Some((last, others)) = blocks.split_last_mut() else {
+            return;
+        };
+        let mut next = made(0);
+        for (index, block) in others.iter_mut().enumerate() {
+            let now = std::mem::replace(&mut next, made(index + 1));
+            self.fill_block(block, now, self.kind);
+        }
+        self.fill_block(last, next, self.kind);
     }
 
     /// Whether `block`, or the shorter end of a file, is what `stamp` stands for.
@@ -172,7 +191,7 @@ impl Pattern {
     /// The block that `stamp` stands for.
     pub fn block(&self, stamp: Stamp) -> [u8; BLOCK_BYTES] {
         let mut block = [0; BLOCK_BYTES];
-        self.fill_block(&mut block, self.carried(stamp), self.kind);
+        self.fill_block(&mut block, Made::of(self.carried(stamp)), self.kind);
         block
     }
 
@@ -181,11 +200,11 @@ impl Pattern {
         read_stamp(block)
     }
 
-    fn fill_block(&self, block: &mut [u8; BLOCK_BYTES], stamp: Stamp, kind: Kind) {
-        let hash = hash_of(stamp);
+    fn fill_block(&self, block: &mut [u8; BLOCK_BYTES], made: Made, kind: Kind) {
+        let Made { stamp, hash, key } = made;
         let (head, body) = block.split_at_mut(BODY_START);
         let sums = match kind {
-            Kind::Random => self.width.xor_copy(body, self.window(hash), key_of(hash)),
+            Kind::Random => self.width.xor_copy(body, self.window(hash), key),
             Kind::Uniform => {
                 body.chunks_exact_mut(8)
                     .for_each(|word| word.copy_from_slice(&hash.to_le_bytes()));
@@ -194,7 +213,7 @@ impl Pattern {
             Kind::Compressible(percent) => {
                 let (random, zeros) = body.split_at_mut(random_bytes(percent));
                 zeros.fill(0);
-                self.width.xor_copy(random, self.window(hash), key_of(hash))
+                self.width.xor_copy(random, self.window(hash), key)
             }
         };
         write_head(head, stamp, hash, sums, kind);
@@ -215,6 +234,22 @@ impl Pattern {
     fn window(&self, hash: u64) -> &[u8] {
         let start = (hash as usize % POOL_BYTES) & !63;
         &self.pool[start..start + BLOCK_BYTES - BODY_START]
+    }
+}
+
+/// What a block is made of.
+struct Made {
+    stamp: Stamp,
+    hash: u64,
+    key: Lanes,
+}
+
+impl Made {
+    #[inline]
+    fn of(stamp: Stamp) -> Self {
+        let hash = hash_of(stamp);
+        let key = key_of(hash);
+        Self { stamp, hash, key }
     }
 }
 
