@@ -121,7 +121,7 @@ def instructions(places: Places) -> list[str]:
         counts = [_trial_instructions(places, blocks, changes) for blocks in (20_000, 120_000)]
         lines.append(f"| leadline, {name} | {(counts[1] - counts[0]) / 100_000:.0f} |")
     path = lay_out(places.memory, size=CACHED_BYTES)
-    counts = [_instructions([str(BARE / "pread_loop"), str(path), "4096", str(n)]) for n in (20_000, 120_000)]
+    counts = [counted([str(BARE / "pread_loop"), str(path), "4096", str(n)]) for n in (20_000, 120_000)]
     lines.append(f"| bare pread loop, tmpfs | {(counts[1] - counts[0]) / 100_000:.0f} |")
     return [*lines, ""]
 
@@ -130,12 +130,13 @@ def _trial_instructions(places: Places, blocks: int, changes: dict[str, Any]) ->
     lay_out(places.memory, size=blocks * 4096)
     write_job(places.memory, job(places.memory, size=blocks * 4096, **changes))
     words = ["run", str(places.memory / "job.json"), str(places.memory / "trial.llrec")]
-    return _instructions([str(TRIAL), *words])
+    return counted([str(TRIAL), *words])
 
 
-def _instructions(command: list[str]) -> int:
+def counted(command: list[str], environment: dict[str, str] | None = None) -> int:
+    """User-mode instructions of a command, by callgrind; with another environment than this one's."""
     words = ["valgrind", "--tool=callgrind", "--callgrind-out-file=/dev/null", *command]
-    done = subprocess.run(words, check=True, capture_output=True, text=True, timeout=LIMIT_S)
+    done = subprocess.run(words, check=True, capture_output=True, text=True, timeout=LIMIT_S, env=environment)
     (line,) = [line for line in done.stderr.splitlines() if "Collected :" in line]
     return int(line.split(":")[1])
 

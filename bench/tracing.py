@@ -16,6 +16,7 @@ from pathlib import Path
 
 import traced_programs
 from cost import Places
+from figures import counted
 from leadline.tracing.sources import preload
 from ratios import spread
 from tables import judge
@@ -61,6 +62,7 @@ def tracing(places: Places) -> list[str]:
         f"What the tracer adds to a call of {THREADS} threads on one file, over one's: {growth.words(2)};"
         f" at most {THREADS_GOAL:g}: {judge(growth, THREADS_GOAL)}."
     )
+    words += f" {_instructions(places.memory)}"
     programs = traced_programs.table(places, _program_environment)
     return [*lines, "", words, "", *programs]
 
@@ -77,6 +79,35 @@ def _row(loop: Loop, rounds: int, memory: Path) -> tuple[str, list[float]]:
         ratio = spread([value / shim_ns for value in added[side]])
         cells.append(ratio.words(2) + ("" if loop.threads > 1 else f"; {limit:g}: {judge(ratio, limit)}"))
     return "| " + " | ".join(cells) + " |", added["counters"]
+
+
+def _instructions(memory: Path) -> str:
+    """Why a call costs more than the shim's: what either does for it, beside the kernel."""
+    if shutil.which("valgrind") is None:
+        return "Instructions of a call were not counted: valgrind is missing (Debian: valgrind)."
+    said = []
+    for operation in OPERATIONS:
+        found = {side: _of_a_call(operation, side, memory) for side in SIDES}
+        more = (f"{found[side] - found['bare']:.0f}" for side in SIDES[1:])
+        said.append(f"{operation} {', '.join(more)}")
+    return (
+        "Instructions that shim, tracer and tracer with segments add to a call, by `valgrind"
+        f" --tool=callgrind` from a short and a long run: {'; '.join(said)}. The shim adds one number to"
+        " one; the tracer finds the file of the descriptor or path, counts call, bytes, and what is"
+        " sequential, and fills a histogram."
+    )
+
+
+def _of_a_call(operation: str, side: str, memory: Path) -> float:
+    logs = memory / "logs"
+    few, many = 2_000, 12_000
+    found = []
+    for calls in (few, many):
+        shutil.rmtree(logs, ignore_errors=True)
+        logs.mkdir()
+        command = [str(BARE / "trace_loop"), operation, str(memory / "file"), str(calls), "1"]
+        found.append(counted(command, _environment(side, logs)))
+    return (found[1] - found[0]) / (many - few)
 
 
 def _round(loop: Loop, number: int, memory: Path) -> dict[str, float]:
