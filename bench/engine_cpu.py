@@ -8,6 +8,7 @@ programs that move one file have their start in it. What lacks here is NOT_RUN, 
 from __future__ import annotations
 
 import contextlib
+import itertools
 import json
 import os
 import re
@@ -32,6 +33,7 @@ LONG_S, SHORT_S = 2, 1  # whole seconds, as `rados bench` takes them
 RADOS_GOAL = 1.05  # of `rados bench`, which writes the same bytes each time; leadline makes them anew
 DEPTH = 8
 DATA_BYTES = 32 * MIB
+FRESH = "FRESH"  # in a name: of what a program makes once only
 HEAD = [
     "| work | side | µs of CPU per operation | leadline / it |",
     "|---|---|---|---|",
@@ -196,13 +198,18 @@ def copies(
 ) -> Side:
     """A program that moves one file and ends, run several times: its start is part of it.
 
-    `makes`: what it makes, which must not be there.
+    `makes`: what it makes, which must not be there. FRESH in a word becomes another number in each run.
     """
+    number = itertools.count()
 
     def run() -> Sample:
         if makes is not None:
             makes.unlink(missing_ok=True)
-        cpu_ns = sum(pinned(command, lab.cpu)[0].cpu_ns for command in commands)
+        fresh = str(next(number))
+        cpu_ns = sum(
+            pinned([word.replace(FRESH, fresh) for word in command], lab.cpu)[0].cpu_ns
+            for command in commands
+        )
         done = len(commands) * operations
         return Sample(cpu_ns, done, done * bs, 0)
 
@@ -288,7 +295,7 @@ def nfs(lab: Lab) -> Iterator[Work]:
         fails = "libnfs 4.0's own writes of version 4 fail above 4 KiB"
         yield Work("nfs, 4 MiB writes", [writing], {"nfs-cp": fails})
         return
-    file = f"nfs://{server}/{path}/bench-nfs-cp?nfsport={port}&{options}"
+    file = f"nfs://{server}/{path}/bench-nfs-cp-{FRESH}?nfsport={port}&{options}"
     command = ["nfs-cp", str(_some_file(lab)), file]
     shown = "nfs-cp LOCAL 'nfs://SERVER/FILE'; its writes are not stable ones, leadline's are"
     yield Work("nfs, 4 MiB writes", [writing, copies(lab, "nfs-cp", [command], LARGE, operations, shown)], {})
