@@ -74,6 +74,7 @@ def job_of(pattern: DevicePattern, descriptor: int, size: int, parent_pid: int) 
             shared="whole",
             offset_increment=0 if queued or apart == 0 else apart,
             iodepth=pattern.depth if queued else 1,
+            iodepth_batch=1,  # as fio's command of the same check has it
             engine="io_uring" if queued else "psync",
             direct=True,
             overwrite=pattern.writes,
