@@ -15,6 +15,13 @@ from leadline.check.storage.places import DevicePlace, link_bytes_s, shared_by
 HBA = "0000:3b:00.0"
 
 
+@pytest.fixture(autouse=True)
+def idle_processors(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Measurements of no time here: one tick of this host's own between two readings would be all of it."""
+    (tmp_path / "stat").write_text("cpu  10 0 10 100 0 0 0 0 0 0\n")
+    monkeypatch.setattr(rounds, "_STAT", tmp_path / "stat")
+
+
 def place(name: str, *, media: str = "ssd", device: str = "", upstream: tuple[str, ...] = ()) -> DevicePlace:
     device = device or name
     return DevicePlace(Path("/dev", name), True, False, device, media, (device, *upstream))
