@@ -194,6 +194,4 @@ def run_command_line(arguments: list[str]) -> int:
 def main() -> None:
     """The `leadline` command."""
     gc.set_threshold(_GARBAGE_AFTER)
-    # pyarrow loads pandas, where it is installed, to see whether it is given its tables: here it never is.
-    sys.modules.setdefault("pandas", None)  # type: ignore[arg-type] # so an import is refused
     sys.exit(run_command_line(sys.argv[1:]))
