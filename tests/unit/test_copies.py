@@ -36,7 +36,7 @@ def test_a_process_that_was_given_the_pid_of_a_copys_own_is_not_signalled(
 MISSED = """
 import os, sys
 from pathlib import Path
-from leadline.workloads.application import barrier, capture, copies
+from leadline.workloads.application import barrier, copies
 
 see, end, unseen = copies._descendants, os.killpg, [0]
 

@@ -138,26 +138,20 @@ impl Pattern {
 
     /// Fills `buffer` with what belongs at `stamp.offset` of its file, which may lie within a block.
     pub fn fill(&self, buffer: &mut [u8], stamp: Stamp) {
-        let mut done = 0;
-        if stamp.offset.is_multiple_of(BLOCK_BYTES as u64) {
-            let (blocks, _) = buffer.as_chunks_mut::<BLOCK_BYTES>();
-            done = blocks.len() * BLOCK_BYTES;
-            self.fill_blocks(blocks, stamp);
+        let within = (stamp.offset % BLOCK_BYTES as u64) as usize;
+        let head = (BLOCK_BYTES - within) % BLOCK_BYTES;
+        let (head, rest) = buffer.split_at_mut(head.min(buffer.len()));
+        let (blocks, tail) = rest.as_chunks_mut();
+        let at = |offset: u64| Stamp { offset, ..stamp };
+        if !head.is_empty() {
+            let block = self.block(at(stamp.offset - within as u64));
+            head.copy_from_slice(&block[within..within + head.len()]);
         }
-        while done < buffer.len() {
-            let at = stamp.offset + done as u64;
-            let within = (at % BLOCK_BYTES as u64) as usize;
-            let stamp = Stamp {
-                offset: at - within as u64,
-                ..stamp
-            };
-            let stamp = self.carried(stamp);
-            let length = (BLOCK_BYTES - within).min(buffer.len() - done);
-            let part = &mut buffer[done..done + length];
-            let mut block = [0; BLOCK_BYTES];
-            self.fill_block(&mut block, Made::of(stamp), self.kind);
-            part.copy_from_slice(&block[within..within + length]);
-            done += length;
+        let first = stamp.offset + head.len() as u64;
+        self.fill_blocks(blocks, at(first));
+        if !tail.is_empty() {
+            let block = self.block(at(first + (blocks.len() * BLOCK_BYTES) as u64));
+            tail.copy_from_slice(&block[..tail.len()]);
         }
     }
 
@@ -417,6 +411,26 @@ mod tests {
         assert!((share - 0.4).abs() < 0.04, "{share}");
         let good = |(index, block)| pattern.holds(block, at(3, index));
         assert!(data.chunks(BLOCK_BYTES).enumerate().all(good));
+    }
+
+    #[test]
+    fn parts_that_begin_and_end_within_blocks_are_of_the_whole() {
+        let pattern = Pattern::new(true);
+        let mut whole = vec![0; 4 * BLOCK_BYTES];
+        pattern.fill(&mut whole, STAMP);
+        for (from, to) in [
+            (0, 512),
+            (512, 1024),
+            (512, 9000),
+            (4096, 16384),
+            (4095, 12289),
+            (8191, 16383),
+        ] {
+            let mut part = vec![0; to - from];
+            let offset = STAMP.offset + from as u64;
+            pattern.fill(&mut part, Stamp { offset, ..STAMP });
+            assert_eq!(part, whole[from..to], "{from} to {to}");
+        }
     }
 
     #[test]
