@@ -414,26 +414,6 @@ mod tests {
     }
 
     #[test]
-    fn parts_that_begin_and_end_within_blocks_are_of_the_whole() {
-        let pattern = Pattern::new(true);
-        let mut whole = vec![0; 4 * BLOCK_BYTES];
-        pattern.fill(&mut whole, STAMP);
-        for (from, to) in [
-            (0, 512),
-            (512, 1024),
-            (512, 9000),
-            (4096, 16384),
-            (4095, 12289),
-            (8191, 16383),
-        ] {
-            let mut part = vec![0; to - from];
-            let offset = STAMP.offset + from as u64;
-            pattern.fill(&mut part, Stamp { offset, ..STAMP });
-            assert_eq!(part, whole[from..to], "{from} to {to}");
-        }
-    }
-
-    #[test]
     fn the_last_partial_block_of_a_file_verifies() {
         let block = written(1000, STAMP);
         assert!(Pattern::new(true).holds(&block, STAMP));
