@@ -2,8 +2,13 @@
 
     tools/test_phases.py [PHASE...]     all of them without a name; PYTEST_ARGUMENTS are handed to pytest
 
-What a phase prints is in target/test-logs/PHASE.log; its failures and skipped tests are repeated at the end.
-The real Ceph mostly waits for its own rounds, so it has lanes of its own beside what needs the processors.
+What a phase prints is in target/test-logs/PHASE.log. Where the time went and what was skipped come first,
+what failed comes last, so that the end of the output says it. The real Ceph mostly waits for its own rounds,
+so it has lanes of its own beside what needs the processors.
+
+A few tests that failed beside others are tried once more, alone, when all have ended: lanes share two
+processors and one disk, and what a test waits for can then come later than any limit allows for. One that
+passes alone does not end the run, but is told as a failure is and has its log: the program may be the reason.
 """
 
 from __future__ import annotations
@@ -24,6 +29,7 @@ from xml.etree import ElementTree
 ROOT = Path(__file__).resolve().parents[1]
 LOGS = ROOT / "target" / "test-logs"
 SLOWEST = 5  # tests of a phase that the table names
+AGAIN = 3  # so many that failed are tried again; more are no accident of one moment
 TOLD = ("SKIPPED", "FAILED", "ERROR", "XPASS")  # how lines of pytest's summary begin that are repeated
 
 
@@ -63,6 +69,12 @@ class Ran:
     cpu_s: float = 0.0
     code: int | None = None
     slowest: list[tuple[float, str]] = field(default_factory=list)
+    failed: list[str] = field(default_factory=list)  # as pytest takes them on its command line
+
+    @property
+    def is_known(self) -> bool:
+        """Whether its end is told by tests that failed, and not by anything beside them."""
+        return self.code == 0 or (self.code == 1 and bool(self.failed))
 
 
 # What the first lane of the real Ceph leaves to the second, which has a lab of its own for them.
@@ -141,6 +153,7 @@ def run(phase: Phase, zero_s: float) -> Ran:
     ran.seconds = time.monotonic() - began_s
     ran.cpu_s = usage.ru_utime + usage.ru_stime
     ran.slowest = slowest_of(phase.times)
+    ran.failed = failed_of(phase.times)
     return ran
 
 
@@ -155,6 +168,17 @@ def slowest_of(file: Path) -> list[tuple[float, str]]:
     return sorted(cases, reverse=True)[:SLOWEST]
 
 
+def failed_of(file: Path) -> list[str]:
+    """The tests that failed, or whose fixtures did, as pytest takes them: `tests/test_a.py::test_b[c]`."""
+    if not file.exists():
+        return []
+    return [
+        f"{case.get('classname', '').replace('.', '/')}.py::{case.get('name')}"
+        for case in ElementTree.parse(file).iter("testcase")  # noqa: S314 - pytest of this run wrote it
+        if case.find("failure") is not None or case.find("error") is not None
+    ]
+
+
 def run_lane(lane: Sequence[Phase], zero_s: float, done: list[Ran], ending: threading.Event) -> None:
     """One phase after the other, whatever became of those before, until all is to end."""
     for phase in lane:
@@ -166,17 +190,37 @@ def run_lane(lane: Sequence[Phase], zero_s: float, done: list[Ran], ending: thre
         print(f"{phase.name}: {'passed' if ran.code == 0 else 'FAILED'} in {ran.seconds:.0f} s", flush=True)
 
 
-def say_what_did_not_pass(done: Sequence[Ran]) -> None:
-    """Failures and skipped tests, and the end of the log of a phase that failed."""
+def run_again(done: Sequence[Ran], zero_s: float) -> Ran | None:
+    """The tests that failed, alone; not where none did or too many, nor where more went wrong than tests."""
+    failed = list(dict.fromkeys(name for ran in done for name in ran.failed))
+    if not 0 < len(failed) <= AGAIN or not all(ran.is_known for ran in done):
+        return None
+    phase = Phase("again", tuple(failed))
+    print(f"{phase.name}: {shlex.join(failed)} ... > {phase.log}", flush=True)
+    return run(phase, zero_s)
+
+
+def say_skipped(done: Sequence[Ran]) -> None:
+    """Tests that did not run, with their reasons, of phases that passed."""
     for ran in done:
-        lines = ran.phase.log.read_text(errors="replace").splitlines()
-        if ran.code != 0:
-            print(f"\n--- {ran.phase.name} ended with code {ran.code}; all of it: {ran.phase.log}")
-            print("\n".join(lines[-60:]))
-            continue
-        for line in lines:
+        for line in ran.phase.log.read_text(errors="replace").splitlines() if ran.code == 0 else ():
             if line.startswith(TOLD):
                 print(f"{ran.phase.name}: {line}")
+
+
+def say_failures(done: Sequence[Ran], again: Ran | None) -> None:
+    """The end of the log of each phase that failed, then a line for each test that did."""
+    failing = [ran for ran in done if ran.code != 0]
+    for ran in failing:
+        lines = ran.phase.log.read_text(errors="replace").splitlines()
+        print(f"\n--- {ran.phase.name} ended with code {ran.code}; all of it: {ran.phase.log}")
+        print("\n".join(lines[-60:]))
+    for ran in failing:
+        if not ran.is_known:
+            print(f"FAILED {ran.phase.name}, with code {ran.code}: {ran.phase.log}")
+        for name in ran.failed:
+            alone = "" if again is None else " and alone" if name in again.failed else ", passed alone"
+            print(f"FAILED {name} beside others{alone}: {ran.phase.log}")
 
 
 def say_times(done: Sequence[Ran], seconds: float) -> None:
@@ -205,7 +249,7 @@ def keep_times(done: Sequence[Ran], seconds: float) -> None:
 
 
 def main(names: Sequence[str]) -> int:
-    """Run the named phases; 0 where all passed, 1 where one did not, 130 where it was interrupted."""
+    """Run the named phases; 0 where all passed, at first or alone, 1 where one did not, 130 interrupted."""
     known = [phase.name for lane in (*LANES, (LAST,)) for phase in lane]
     if unknown := [name for name in names if name not in known]:
         print(f"there is no phase {unknown[0]}; there are: {' '.join(known)}", file=sys.stderr)
@@ -226,14 +270,16 @@ def main(names: Sequence[str]) -> int:
             ending.set()
     if not names or LAST.name in names:
         run_lane((LAST,), zero_s, done, ending)
-    say_what_did_not_pass(done)
+    again = None if ending.is_set() else run_again(done, zero_s)
     seconds = time.monotonic() - zero_s
-    say_times(done, seconds)
+    say_skipped(done)
+    say_times([*done, again] if again else done, seconds)
+    say_failures(done, again)
     if not names and not ending.is_set():
         keep_times(done, seconds)
     if ending.is_set():
         return 130
-    return 0 if all(ran.code == 0 for ran in done) else 1
+    return 0 if all(ran.code == 0 for ran in done) or (again and again.code == 0) else 1
 
 
 if __name__ == "__main__":
