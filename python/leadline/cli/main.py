@@ -16,6 +16,7 @@ import click
 
 from leadline.cli.console import complain, complain_of_usage, echo, echo_text
 from leadline.errors import LeadlineError, UsageError
+from leadline.lighter import leave_out_pandas
 
 EXIT_GOOD, EXIT_FAILED, EXIT_USAGE, EXIT_INVALID, EXIT_GATE, EXIT_UNDECIDED = 0, 1, 2, 3, 4, 5
 EXIT_INTERRUPTED = 130  # by Ctrl-C, as shells have it
@@ -194,4 +195,5 @@ def run_command_line(arguments: list[str]) -> int:
 def main() -> None:
     """The `leadline` command."""
     gc.set_threshold(_GARBAGE_AFTER)
+    leave_out_pandas()
     sys.exit(run_command_line(sys.argv[1:]))

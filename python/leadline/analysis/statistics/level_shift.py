@@ -22,6 +22,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from leadline.lighter import special
 from leadline.store.tables import LatencyRow
 
 Array = NDArray[np.float64]
@@ -117,7 +118,7 @@ def _steps_at_correlation(standard: Array, rho: float, places: NDArray[np.int64]
     """Generalised least squares of a mean and a step: each place's log likelihood, and the probability that
     the largest step is as large by chance.
     """
-    from scipy.special import stdtr
+    stdtr = special().stdtr
 
     count = standard.size
     mean = _white(np.ones(count), rho)

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from leadline.analysis.statistics.means import ALPHA, Estimate
+from leadline.lighter import special
 
 
 @dataclass(frozen=True)
@@ -33,7 +34,7 @@ class WelchRatio:
 
     def p_value(self) -> float:
         """The level at which the interval just touches 1; 1 where there is none."""
-        from scipy.special import stdtr
+        stdtr = special().stdtr
 
         if self.error is None or self.degrees is None:
             return 1.0
@@ -87,7 +88,7 @@ def _estimate(
 ) -> Estimate:
     if error is None or degrees is None:
         return Estimate(math.exp(logarithm), None, None, count, 1 - alpha)
-    from scipy.special import stdtrit
+    stdtrit = special().stdtrit
 
     margin = float(stdtrit(degrees, 1 - alpha / 2)) * error
     low, high = (math.exp(min(logarithm + one, 700.0)) for one in (-margin, margin))

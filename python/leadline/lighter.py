@@ -1,0 +1,44 @@
+"""Libraries without what they load in passing and nothing here uses: each command would wait for it."""
+
+from __future__ import annotations
+
+import sys
+from importlib.abc import MetaPathFinder
+from types import ModuleType
+from typing import Any
+
+
+def special() -> Any:
+    """scipy.special without numpy.f2py, a parser of Fortran, loaded since scipy asks for each name of numpy.
+
+    scipy is loaded as it is; only at that moment an empty module stands in the parser's place.
+    """
+    if "scipy.special" in sys.modules or "numpy.f2py" in sys.modules:
+        import scipy.special as found
+
+        return found
+    import numpy as np
+
+    np.f2py = sys.modules["numpy.f2py"] = ModuleType("numpy.f2py")
+    try:
+        import scipy.special as found
+    finally:
+        del np.f2py, sys.modules["numpy.f2py"]
+    return found
+
+
+def leave_out_pandas() -> None:
+    """Let pandas not be found in this process, which is a command's: pyarrow asks for it at its first list.
+
+    It would ask whether the list is one of pandas, and take as long for that as for all else it does. None of
+    ours is: a reader of logs that needs pandas is a process of its own.
+    """
+    sys.meta_path.insert(0, _WithoutPandas())
+
+
+class _WithoutPandas(MetaPathFinder):
+    """None in `sys.modules` would say the same to Python, but pyarrow takes it for pandas itself."""
+
+    def find_spec(self, fullname: str, _path: object, _target: object = None) -> None:
+        if fullname == "pandas":
+            raise ModuleNotFoundError(f"No module named {fullname!r}", name=fullname)
