@@ -141,13 +141,20 @@ LANES: tuple[tuple[Phase, ...], ...] = (
 )
 
 
+def environment() -> dict[str, str]:
+    """This one's, but Python keeps what it compiled: else each of thousands of commands does that anew."""
+    return {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+
+
 def run(phase: Phase, zero_s: float) -> Ran:
     """Run a phase to its end; its output goes to its log."""
     began_s = time.monotonic()
     ran = Ran(phase, began_s - zero_s)
     phase.times.unlink(missing_ok=True)
     with phase.log.open("wb") as log:
-        process = subprocess.Popen(phase.command(), cwd=ROOT, stdout=log, stderr=subprocess.STDOUT)
+        process = subprocess.Popen(
+            phase.command(), cwd=ROOT, env=environment(), stdout=log, stderr=subprocess.STDOUT
+        )
         _, status, usage = os.wait4(process.pid, 0)
     ran.code = process.returncode = os.waitstatus_to_exitcode(status)
     ran.seconds = time.monotonic() - began_s
