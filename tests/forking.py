@@ -232,6 +232,7 @@ def _serve(channel: socket.socket) -> dict[str, Any] | None:
         pid = os.fork()
         if pid == 0:
             channel.close()
+            signal.signal(signal.SIGINT, signal.default_int_handler)
             for descriptor, stream in zip(descriptors, (1, 2), strict=True):
                 os.dup2(descriptor, stream)
                 os.close(descriptor)
@@ -245,7 +246,11 @@ def _serve(channel: socket.socket) -> dict[str, Any] | None:
 
 
 def main(channel: socket.socket) -> None:
-    """Serve; in a fork be the command, to the end of the process."""
+    """Serve; in a fork be the command, to the end of the process.
+
+    Ctrl-C is for tests and their commands; this process ends with its owner, who takes labs down by it.
+    """
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
     load()
     request = _serve(channel)
     if request is None:
