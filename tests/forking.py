@@ -208,14 +208,16 @@ def load() -> None:
     import rich.console
     import rich.table  # noqa: F401
     import ruamel.yaml  # noqa: F401
-    import scipy.special  # noqa: F401
     import vl_convert  # noqa: F401
 
     import leadline
+    from leadline.lighter import leave_out_pandas, special
     from leadline.verdict.chains import vocabulary
     from leadline.verdict.codes.catalogue import catalogue
 
-    pyarrow.array([None])  # it loads pandas where that is installed
+    leave_out_pandas()
+    special()
+    pyarrow.array([None])
     for module in pkgutil.walk_packages(leadline.__path__, "leadline."):
         if not module.name.endswith("__main__"):
             importlib.import_module(module.name)
