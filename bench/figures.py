@@ -7,6 +7,8 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -118,15 +120,20 @@ def instructions(places: Places) -> list[str]:
         "|---|---|",
     ]
     for name, changes in (("null, iodepth 32", {"engine": "null", "iodepth": 32}), ("psync, tmpfs", {})):
-        counts = [_trial_instructions(places, blocks, changes) for blocks in (20_000, 120_000)]
-        lines.append(f"| leadline, {name} | {(counts[1] - counts[0]) / 100_000:.0f} |")
-    path = lay_out(places.memory, size=CACHED_BYTES)
-    counts = [counted([str(BARE / "pread_loop"), str(path), "4096", str(n)]) for n in (20_000, 120_000)]
-    lines.append(f"| bare pread loop, tmpfs | {(counts[1] - counts[0]) / 100_000:.0f} |")
+        found = of_one(20_000, 120_000, partial(_trial_instructions, places, changes))
+        lines.append(f"| leadline, {name} | {found:.0f} |")
+    loop = [str(BARE / "pread_loop"), str(lay_out(places.memory, size=CACHED_BYTES)), "4096"]
+    found = of_one(20_000, 120_000, lambda count: counted([*loop, str(count)]))
+    lines.append(f"| bare pread loop, tmpfs | {found:.0f} |")
     return [*lines, ""]
 
 
-def _trial_instructions(places: Places, blocks: int, changes: dict[str, Any]) -> int:
+def of_one(few: int, many: int, cost: Callable[[int], int]) -> float:
+    """What one more operation costs, by a short and a long run: start and end are the same in both."""
+    return (cost(many) - cost(few)) / (many - few)
+
+
+def _trial_instructions(places: Places, changes: dict[str, Any], blocks: int) -> int:
     lay_out(places.memory, size=blocks * 4096)
     write_job(places.memory, job(places.memory, size=blocks * 4096, **changes))
     words = ["run", str(places.memory / "job.json"), str(places.memory / "trial.llrec")]

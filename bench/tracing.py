@@ -16,7 +16,7 @@ from pathlib import Path
 
 import traced_programs
 from cost import Places
-from figures import counted
+from figures import counted, of_one
 from leadline.tracing.sources import preload
 from ratios import spread
 from tables import judge
@@ -100,14 +100,14 @@ def _instructions(memory: Path) -> str:
 
 def _of_a_call(operation: str, side: str, memory: Path) -> float:
     logs = memory / "logs"
-    few, many = 2_000, 12_000
-    found = []
-    for calls in (few, many):
+
+    def of_calls(calls: int) -> int:
         shutil.rmtree(logs, ignore_errors=True)
         logs.mkdir()
         command = [str(BARE / "trace_loop"), operation, str(memory / "file"), str(calls), "1"]
-        found.append(counted(command, _environment(side, logs)))
-    return (found[1] - found[0]) / (many - few)
+        return counted(command, _environment(side, logs))
+
+    return of_one(2_000, 12_000, of_calls)
 
 
 def _round(loop: Loop, number: int, memory: Path) -> dict[str, float]:
