@@ -81,7 +81,7 @@ def _row(places: Places, call: str, file: Path) -> str:
         lambda: _bpftrace(alone, CALLS[call]),
     ]
     rounds = []
-    for turn in range(places.rounds(7)):
+    for turn in range(places.rounds(11)):
         order = [(turn + step) % len(sides) for step in range(len(sides))]
         taken = {which: sides[which]() for which in order}
         rounds.append([taken[which] for which in range(len(sides))])

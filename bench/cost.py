@@ -27,6 +27,8 @@ SMALL_NOTES = (
     "`bare` hands over and takes back in batches; on no storage it is a ring of operations that do nothing.",
     "`fio, tuned` tells no latencies.",
 )
+# Rounds of rows near their goals: the interval of 7 is all of them, that of 15 their middle half.
+DECIDING = 15
 HEAD = ["| work | side | {unit} | compared | at most | goal |", "|---|---|---|---|---|---|"]
 
 
@@ -92,7 +94,7 @@ def _direct(places: Places, depth: int) -> Row:
     ]
     goals = [Goal("leadline / bare", 0, 1, 1.05), Goal("leadline / fio", 0, 2, 0.65)]
     what = f"4 KiB random read, O_DIRECT, iodepth {depth}"
-    return Row(what, sides, cpu_per_operation_ns, goals, places.rounds(7), path)
+    return Row(what, sides, cpu_per_operation_ns, goals, places.rounds(DECIDING), path)
 
 
 def _batches(depth: int) -> dict[str, int]:
@@ -112,7 +114,7 @@ def _cached(places: Places, file_bytes: int) -> Row:
     ]
     goals = [Goal("leadline - bare", 0, 1, 50.0, difference=True)]
     what = f"4 KiB random read, tmpfs, plain calls, file of {file_bytes // MIB} MiB"
-    return Row(what, sides, cpu_per_operation_ns, goals, places.rounds(7))
+    return Row(what, sides, cpu_per_operation_ns, goals, places.rounds(DECIDING))
 
 
 def _null(places: Places) -> Row:
@@ -124,7 +126,7 @@ def _null(places: Places) -> Row:
         _counted(places, "uring_loop", "-", BARE_EMPTY, 32),
     ]
     goals = [Goal("leadline", 0, None, 25.0)]
-    return Row("no storage (null), iodepth 32", sides, cpu_per_operation_ns, goals, places.rounds(7))
+    return Row("no storage (null), iodepth 32", sides, cpu_per_operation_ns, goals, places.rounds(DECIDING))
 
 
 def sequential(places: Places) -> list[str]:

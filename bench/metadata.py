@@ -139,7 +139,7 @@ def metadata(places: Places) -> list[str]:
         "",
         f"{FILES:,} empty files on tmpfs: leadline over a bare loop of the same calls in C, by CPU time.",
         "",
-        as_markdown(rows(places.rounds(21))),
+        as_markdown(rows(places.rounds(41))),
         "",
     ]
 

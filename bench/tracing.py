@@ -42,7 +42,7 @@ class Loop:
 
 def tracing(places: Places) -> list[str]:
     """The section of results.md."""
-    rounds = places.rounds(41)
+    rounds = places.rounds(61)
     lines = [
         "## Cost of tracing",
         "",

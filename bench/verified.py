@@ -36,7 +36,7 @@ def _writes(places: Places, parent: Path, what: str, **job: object) -> Row:
     shape = {**job, "size": _BYTES, "overwrite": True}
     sides = [_side(places, parent, shape, name) for name in ("verified", "unverified")]
     goal = Goal("verified / unverified", 0, 1, 1.15)
-    return Row(what, sides, cpu_per_operation_ns, [goal], places.rounds(9))
+    return Row(what, sides, cpu_per_operation_ns, [goal], places.rounds(15))
 
 
 def _side(places: Places, parent: Path, shape: dict[str, object], name: str) -> Side:
