@@ -142,7 +142,7 @@ def _rows(work: Work, rounds: int) -> list[str]:
                 f", at most {RADOS_GOAL:g}: {judge(spread(pairs), RADOS_GOAL)}; {shares(samples, 0, index)}"
             )
         lines.append(f"| {work.what if index == 0 else ''} | {side.name} | {own.words(0)} | {compared} |")
-    return [*lines, *(f"| | {name} | NOT_RUN: {why} | |" for name, why in work.lacking.items())]
+    return [*lines, *(f"| | {name} | cannot do it: {why} | |" for name, why in work.lacking.items())]
 
 
 def trial(
@@ -171,19 +171,42 @@ def _trial(lab: Lab, url: str, engine: str, rw: str, bs: int, seconds: int, **ch
     )  # fmt: skip
     path = _job_path(lab, engine, name, seconds)
     path.write_text(json.dumps(value))
-
-    def run() -> Sample:
-        used, out = pinned([str(TRIAL), "run", str(path), str(lab.local / "trial.llrec")], lab.cpu)
-        summary = json.loads(out.strip().splitlines()[-1])
-        if summary["state"] != "complete":
-            raise RuntimeError(f"the trial failed: {summary['error']}")
-        rows = [row for what, row in summary["total"].items() if what != "sync"]
-        operations = sum(row["operations"] for row in rows)
-        moved_bytes = sum(row["bytes"] for row in rows)
-        return Sample(used.cpu_ns, operations, moved_bytes, summary["last_done_ns"], 0.0, 0.0, used.kernel_ns)
-
     said = "".join(f" {name}={value}" for name, value in changes.items())
-    return Side("leadline", run, f"trial engine={engine} rw={rw} bs={bs} iodepth={DEPTH} time_based{said}")
+    shown = f"trial engine={engine} rw={rw} bs={bs} iodepth={DEPTH} time_based{said}"
+    return Side("leadline", lambda: _sample(lab, path), shown)
+
+
+def _sample(lab: Lab, path: Path) -> Sample:
+    """What the trial of a job used and moved."""
+    used, out = pinned([str(TRIAL), "run", str(path), str(lab.local / "trial.llrec")], lab.cpu)
+    summary = json.loads(out.strip().splitlines()[-1])
+    if summary["state"] != "complete":
+        raise RuntimeError(f"the trial failed: {summary['error']}")
+    rows = [row for what, row in summary["total"].items() if what != "sync"]
+    operations = sum(row["operations"] for row in rows)
+    moved_bytes = sum(row["bytes"] for row in rows)
+    return Sample(used.cpu_ns, operations, moved_bytes, summary["last_done_ns"], 0.0, 0.0, used.kernel_ns)
+
+
+def _new_files(lab: Lab, url: str, engine: str) -> Side:
+    """leadline writing a file that is not there, each time another one: a whole one less a quarter of one."""
+    number = itertools.count()
+
+    def writing(size: int) -> Side:
+        def run() -> Sample:
+            name = f"/bench-new-{next(number)}"
+            _make_directory(url, name)
+            value = job(
+                Path(name), engine=engine, location=url, rw="write", bs=LARGE, size=size, direct=True,
+                iodepth=DEPTH,
+            )  # fmt: skip
+            path = _job_path(lab, engine, "/bench-new", size)
+            path.write_text(json.dumps(value))
+            return _sample(lab, path)
+
+        return Side("leadline", run, f"trial engine={engine} rw=write bs={LARGE} iodepth={DEPTH}")
+
+    return without_start(writing(DATA_BYTES), writing(DATA_BYTES // 4))
 
 
 def _make_directory(url: str, name: str) -> None:
@@ -347,7 +370,11 @@ def xrootd(lab: Lab) -> Iterator[Work]:
     reads = ["xrdcp", "-f", "-s", f"{place}//bench-read-4096k/data.0.0", str(lab.local / "copied")]
     shown = {"read": "xrdcp root://SERVER//FILE LOCAL"}
     yield from _whole_files(lab, "xrootd", "xrootd", "xrdcp", {"read": reads}, shown)
-    raise RuntimeError("writes: this storage writes new files only, and these trials write one file again")
+    # This storage writes new files only, and each file once.
+    command = ["xrdcp", "-s", str(_some_file(lab)), f"{place}//bench-xrdcp-{FRESH}"]
+    said = "xrdcp LOCAL root://SERVER//FILE"
+    copied = copies(lab, "xrdcp", [command], LARGE, DATA_BYTES // LARGE, said)
+    yield Work("xrootd, 4 MiB writes", [_new_files(lab, lab.where["xrootd"], "xrootd"), copied], {})
 
 
 def radosstriper(lab: Lab) -> Iterator[Work]:
