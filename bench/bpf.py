@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import signal
@@ -121,12 +122,17 @@ def _wait_until_attached(tracer: subprocess.Popen[str]) -> None:
     while time.monotonic() < deadline:
         if tracer.poll() is not None:
             raise RuntimeError("bpftrace ended before it traced")
-        links = [str(link.readlink()) for link in _descriptors(tracer.pid)]
+        links = _opened(tracer.pid)
         if sum("perf_event" in link for link in links) >= 2 + (os.cpu_count() or 1):
             return
         time.sleep(0.05)
     raise RuntimeError("bpftrace did not attach its programs")
 
 
-def _descriptors(pid: int) -> list[Path]:
-    return [path for path in Path(f"/proc/{pid}/fd").iterdir() if path.is_symlink()]
+def _opened(pid: int) -> list[str]:
+    """What its descriptors are; one that it closes meanwhile is none."""
+    found = []
+    for path in Path(f"/proc/{pid}/fd").iterdir():
+        with contextlib.suppress(FileNotFoundError):
+            found.append(str(path.readlink()))
+    return found

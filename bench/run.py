@@ -12,6 +12,7 @@ import shutil
 import sys
 import tempfile
 import time
+import traceback
 from collections.abc import Callable
 from pathlib import Path
 
@@ -82,7 +83,7 @@ def main() -> None:
                 f"{time.monotonic() - begun:4.0f} s  {section.__name__}: {seen}", file=sys.stderr, flush=True
             )
             before = quiet.ticks()
-            lines += section(places)
+            lines += _of(section, places)
             lines += [f"*The machine before: {seen}. Meanwhile: {_noise(before)}.*", ""]
         lines.append(f"Over the whole run: {_noise(before_all)}.")
         lines.append(f"It took {time.monotonic() - begun:.0f} s.")
@@ -92,6 +93,17 @@ def main() -> None:
     finally:
         shutil.rmtree(disk)
         shutil.rmtree(memory)
+
+
+def _of(section: Callable[[cost.Places], list[str]], places: cost.Places) -> list[str]:
+    """A section's lines; where it fails the reason, as all that was measured before it would be lost."""
+    try:
+        return section(places)
+    except Exception as error:
+        traceback.print_exc()
+        words = " ".join(f"{type(error).__name__}: {error}".split())
+        again = f"python bench/run.py --only {section.__name__}"
+        return ["", f"## {section.__name__}", "", f"NOT_RUN: it failed ({words}); alone: `{again}`.", ""]
 
 
 def _wait(limit_s: float, is_quick: bool) -> str:
