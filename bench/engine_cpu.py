@@ -30,7 +30,7 @@ from tables import judge, shares
 KIB, MIB = 1 << 10, 1 << 20
 SMALL, LARGE = 4 * KIB, 4 * MIB
 LENGTHS_S = (2, 1)  # a long and a short run, in whole seconds, as `rados bench` takes them
-LONGER_S = (5, 1)  # for the goal: in a second a lab takes some 30 writes of 4 MiB
+LONGER_S = (5, 1)  # for the goal: of writes of 4 MiB a second has few
 RADOS_GOAL = 1.05  # of `rados bench`, which writes the same bytes each time, with equal data on both sides
 DEPTH = 8
 DATA_BYTES = 32 * MIB
