@@ -8,7 +8,7 @@ so it has lanes of its own beside what needs the processors.
 
 A few tests that failed beside others are tried once more, alone, when all have ended: lanes share two
 processors and one disk, and what a test waits for can then come later than any limit allows for. One that
-passes alone does not end the run, but is told as a failure is and has its log: the program may be the reason.
+passes alone is a failure all the same, as the program may be the reason, but is told as one of that kind.
 """
 
 from __future__ import annotations
@@ -226,7 +226,8 @@ def say_failures(done: Sequence[Ran], again: Ran | None) -> None:
         if not ran.is_known:
             print(f"FAILED {ran.phase.name}, with code {ran.code}: {ran.phase.log}")
         for name in ran.failed:
-            alone = "" if again is None else " and alone" if name in again.failed else ", passed alone"
+            told = again is not None and again.is_known
+            alone = "" if not told else " and alone" if name in again.failed else ", passed alone"
             print(f"FAILED {name} beside others{alone}: {ran.phase.log}")
 
 
@@ -256,7 +257,7 @@ def keep_times(done: Sequence[Ran], seconds: float) -> None:
 
 
 def main(names: Sequence[str]) -> int:
-    """Run the named phases; 0 where all passed, at first or alone, 1 where one did not, 130 interrupted."""
+    """Run the named phases; 0 where all passed, 1 where one did not, 130 where it was interrupted."""
     known = [phase.name for lane in (*LANES, (LAST,)) for phase in lane]
     if unknown := [name for name in names if name not in known]:
         print(f"there is no phase {unknown[0]}; there are: {' '.join(known)}", file=sys.stderr)
@@ -286,7 +287,7 @@ def main(names: Sequence[str]) -> int:
         keep_times(done, seconds)
     if ending.is_set():
         return 130
-    return 0 if all(ran.code == 0 for ran in done) or (again and again.code == 0) else 1
+    return 0 if all(ran.code == 0 for ran in done) else 1
 
 
 if __name__ == "__main__":

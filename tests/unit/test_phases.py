@@ -51,11 +51,11 @@ def failing(tmp_path: Path, **times: int) -> None:
         (tmp_path / "tests" / name).write_text("x\n" * count)
 
 
-def test_one_that_passes_alone_is_told_and_ends_nothing(
+def test_one_that_passes_alone_is_a_failure_that_is_told_as_such(
     phases: ModuleType, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     failing(tmp_path, once=1, **{"a - b": 1})
-    assert phases.main([]) == 0
+    assert phases.main([]) == 1
     *_, first, last = capsys.readouterr().out.splitlines()
     log = tmp_path / "logs" / "some.log"
     assert first == f"FAILED tests/test_some.py::test_it[once] beside others, passed alone: {log}"
