@@ -24,7 +24,7 @@ from typing import Any
 from cost import Places
 from ratios import cpu_per_operation_ns, interleaved, spread
 from s3_peer import curl_command
-from sides import LIMIT_S, SECOND_NS, TRIAL, Sample, Side, job, pinned, without_start
+from sides import LIMIT_S, SECOND_NS, TRIAL, Sample, Side, done_of, job, pinned, without_start
 from tables import judge, shares
 
 KIB, MIB = 1 << 10, 1 << 20
@@ -179,13 +179,8 @@ def _trial(lab: Lab, url: str, engine: str, rw: str, bs: int, seconds: int, **ch
 def _sample(lab: Lab, path: Path) -> Sample:
     """What the trial of a job used and moved."""
     used, out = pinned([str(TRIAL), "run", str(path), str(lab.local / "trial.llrec")], lab.cpu)
-    summary = json.loads(out.strip().splitlines()[-1])
-    if summary["state"] != "complete":
-        raise RuntimeError(f"the trial failed: {summary['error']}")
-    rows = [row for what, row in summary["total"].items() if what != "sync"]
-    operations = sum(row["operations"] for row in rows)
-    moved_bytes = sum(row["bytes"] for row in rows)
-    return Sample(used.cpu_ns, operations, moved_bytes, summary["last_done_ns"], 0.0, 0.0, used.kernel_ns)
+    operations, moved_bytes, last_ns = done_of(out)
+    return Sample(used.cpu_ns, operations, moved_bytes, last_ns, 0.0, 0.0, used.kernel_ns)
 
 
 def _new_files(lab: Lab, url: str, engine: str) -> Side:

@@ -162,6 +162,16 @@ def write_job(directory: Path, value: dict[str, Any]) -> None:
     (directory / "job.json").write_text(json.dumps(value))
 
 
+def done_of(out: str) -> tuple[int, int, int]:
+    """What a trial says it did: operations and bytes without syncs, and when the last was done, in ns."""
+    summary = json.loads(out.strip().splitlines()[-1])
+    if summary["state"] != "complete":
+        raise RuntimeError(f"the trial failed: {summary['error']}")
+    rows = [row for name, row in summary["total"].items() if name != "sync"]
+    operations = sum(row["operations"] for row in rows)
+    return operations, sum(row["bytes"] for row in rows), summary["last_done_ns"]
+
+
 def leadline(cpu: int, directory: Path, latencies: bool = False, **changes: Any) -> Side:
     """A trial of the engine, without Python; with `latencies` its record is read as well."""
 
@@ -169,14 +179,8 @@ def leadline(cpu: int, directory: Path, latencies: bool = False, **changes: Any)
         write_job(directory, job(directory, **changes))
         record = directory / "trial.llrec"
         used, out = pinned([str(TRIAL), "run", str(directory / "job.json"), str(record)], cpu)
-        summary = json.loads(out.strip().splitlines()[-1])
-        if summary["state"] != "complete":
-            raise RuntimeError(f"the trial failed: {summary['error']}")
-        rows = [row for name, row in summary["total"].items() if name != "sync"]
-        operations = sum(row["operations"] for row in rows)
-        moved_bytes = sum(row["bytes"] for row in rows)
+        operations, moved_bytes, last_ns = done_of(out)
         p50_ns, p99_ns = read_latencies(record) if latencies else (0.0, 0.0)
-        last_ns = summary["last_done_ns"]
         return Sample(
             used.cpu_ns, operations, moved_bytes, last_ns, p50_ns, p99_ns, used.kernel_ns, used.switches
         )
