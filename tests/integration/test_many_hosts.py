@@ -253,6 +253,25 @@ def test_a_session_killed_while_it_opens(own: DaskWorkers, tiny: Path, target: P
     assert_nothing_left(target, own, "alpha", "beta")
 
 
+def test_a_worker_that_stands_still_is_slow_and_not_absent(
+    own: DaskWorkers, tiny: Path, target: Path, tmp_path: Path
+) -> None:
+    """The scheduler still has it: neither a new worker nor another Python would help."""
+    hosts = tmp_path / "hosts.yaml"
+    hosts.write_text(
+        f"scheduler: {own.address}\nsame_machine: true\nanswer_within: 1s\nhosts: {{alpha: , beta: }}\n"
+    )
+    os.kill(own.workers["beta"].pid, signal.SIGSTOP)
+    try:
+        done = run(tiny, "--target", f"here={target}", "-o", tmp_path / "out", "--hosts", hosts)
+    finally:
+        os.kill(own.workers["beta"].pid, signal.SIGCONT)
+    assert done.returncode == 2, done.stderr
+    assert "host beta is slow to answer: nothing within 3 s" in done.stderr
+    assert "answer_within" in done.stderr
+    assert "host alpha" not in done.stderr
+
+
 def refused(crew: DaskWorkers, tiny: Path, target: Path, tmp_path: Path, *more: str) -> str:
     """What a run says that is refused before anything starts."""
     out = tmp_path / "out"

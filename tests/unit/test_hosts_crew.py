@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -134,14 +135,26 @@ def test_which_workers_are_hosts() -> None:
 
 
 def test_versions_that_differ() -> None:
-    hosts = [StudyHost(name, name) for name in ("a", "b", "c")]
+    hosts = [StudyHost(name, name) for name in ("a", "b")]
+    crew = Answering({}, {"a": {"python": "3.9.2.final.0"}, "b": {"python": _python(), "leadline": None}})
     with pytest.raises(UsageError) as caught:
-        check_versions(
-            hosts, {"a": {"python": "3.9.2.final.0"}, "b": {"python": _python(), "leadline": None}}
-        )
+        check_versions(HostsAsked(), crew, hosts)
     assert "host a has Python 3.9" in caught.value.message
     assert "host b has no leadline" in caught.value.message
-    assert "host c does not answer" in caught.value.message
+    assert caught.value.remedy == "start its Dask worker with the Python and the leadline that are here"
+
+
+def test_a_slow_host_is_not_called_absent_nor_told_to_change_its_python() -> None:
+    hosts = [StudyHost(name, name) for name in ("slow", "gone")]
+    crew = Answering({}, known=("slow",))
+    with pytest.raises(UsageError) as caught:
+        check_versions(HostsAsked(answer_s=20.0), crew, hosts)
+    slow, gone = caught.value.message.split("; ")
+    assert slow == "host slow is slow to answer: nothing within 22 s"  # two seconds more for two hosts
+    assert gone == "host gone is not there: its Dask worker is not there any more"
+    assert "answer_within" in caught.value.remedy
+    assert "start the worker again" in caught.value.remedy
+    assert "Python" not in caught.value.remedy
 
 
 def _python() -> str:
@@ -151,13 +164,24 @@ def _python() -> str:
 
 
 class Answering(Crew):
-    """Hosts whose answers are given."""
+    """Hosts whose answers are given; `known` are those whose workers the scheduler has."""
 
-    def __init__(self, told: dict[str, Any]) -> None:
-        self.told = told
+    def __init__(
+        self, told: dict[str, Any], found: dict[str, dict[str, Any]] | None = None, known: Sequence[str] = ()
+    ) -> None:
+        self.told, self.found, self.known = told, found or {}, known
 
     def ask(self, order: Order) -> dict[str, Said]:
         return {host: Said(self.told[host]) for host in order.arguments}
+
+    def versions(self, within_s: float) -> dict[str, dict[str, Any]]:
+        return self.found
+
+    def is_known(self, host: str) -> bool:
+        return host in self.known
+
+    def why_gone(self, host: str) -> str | None:
+        return None
 
 
 EXT4 = TargetFacts("local", "ext4", "ext4 on vda")

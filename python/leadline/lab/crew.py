@@ -32,6 +32,7 @@ THREADS = 2  # one is busy for as long as a trial takes
 _SCHEDULER = "scheduler"
 _PR_SET_PDEATHSIG = 1
 _START_S, _END_S, _KILLED_S = 60.0, 10.0, 5.0
+_STARTS_S = 5.0  # more for each client: all of them start Python and Dask on this one machine
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
@@ -63,7 +64,8 @@ class LabCrew:
             place = self._directory / client
             place.mkdir(mode=0o700)
             named = ("--name", client, "--host", network.address(client), "--local-directory", str(place))
-            bounds = ("--nthreads", str(THREADS), "--memory-limit", "0", "--death-timeout", f"{_START_S:.0f}")
+            limit_s = _START_S + len(clients) * _STARTS_S
+            bounds = ("--nthreads", str(THREADS), "--memory-limit", "0", "--death-timeout", f"{limit_s:.0f}")
             words = (scheduler, "--protocol", "tls", *named, *bounds, *self._tls(), *_NO_PAGES)
             dask = _dask("worker", *words)
             self._run(client, [*_ENTER, client, "--dir", str(self._lab.directory), "--", *dask])

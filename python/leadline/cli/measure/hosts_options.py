@@ -190,10 +190,10 @@ class Recruiting:
         crew, asked, functions = self._crew, self._asked, remote()
         hosts = hosts_of(asked, crew.workers())
         crew.assign({host.name: host.address for host in hosts})
-        check_versions(hosts, crew.versions())
+        check_versions(asked, crew, hosts)
         seen = look(crew, asked, hosts, targets, functions.probe)
         clocks = Clocks(crew, functions.clock)
-        check_clocks(clocks, crew.hosts, asked.clock_s)
+        check_clocks(asked, crew, clocks)
         self._crewed = Crewed(asked, crew, functions, clocks, seen, cast("Any", self._lost))
         self._say(f"{len(seen)} of {len(hosts)} hosts are ready: {_listed([one.host.name for one in seen])}")
         return dict(seen[0].facts)
@@ -331,7 +331,7 @@ def connected_again(
     ):
         hosts = hosts_of(asked, crew.workers())
         crew.assign({host.name: host.address for host in hosts})
-        check_versions(hosts, crew.versions())
+        check_versions(asked, crew, hosts)
         yield crew
 
 

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from leadline.lab import LabTarget
 
 _READY_S, _END_S = 90.0, 30.0
+_STARTS_S = 5.0  # more for each client: all of them start Python and Dask on this one machine
 
 
 @contextmanager
@@ -43,7 +44,9 @@ def lab_hosts(name: str) -> Iterator[HostsAsked]:
         said = _first_line(keeper)
         ways = lab.targets_from_all()
         hosts = tuple(HostAsked(client, targets=_targets(ways[client])) for client in said["clients"])
-        yield HostsAsked(hosts, said["scheduler"], TlsFiles(**said["tls"]), workers=len(hosts))
+        wait_s = HostsAsked.wait_s + len(hosts) * _STARTS_S
+        tls = TlsFiles(**said["tls"])
+        yield HostsAsked(hosts, said["scheduler"], tls, workers=len(hosts), wait_s=wait_s)
     finally:
         _end(keeper)
 

@@ -11,6 +11,7 @@ import asyncio
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import CancelledError
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -21,8 +22,7 @@ if TYPE_CHECKING:
 
 _POLL_S = 0.1
 _HALT_S = 30.0  # the engine finishes what is in flight; then a host that was told to end has ended
-_QUICK_S = 10.0
-_VERSIONS_S = 30.0  # many hosts may have just begun
+QUICK_S = 10.0  # for a call that a host answers at once, in the middle of a study
 
 
 class SchedulerLostError(StudyError):
@@ -103,23 +103,27 @@ class Crew:
             key=lambda one: one.name,
         )
 
-    def versions(self) -> dict[str, dict[str, Any]]:
+    def versions(self, within_s: float) -> dict[str, dict[str, Any]]:
         """Python's and leadline's version of each worker by its address, asked without a call of ours.
 
-        Dask's own `get_versions` waits for ever where one process is held; here such a one is left out.
+        Dask's own `get_versions` waits forever for one stopped process; here such a worker is left out after
+        `within_s`. A connection that Dask gives up earlier is tried again until then.
         """
-        found = self._client.sync(self._versions, [one.address for one in self.workers()])
+        addresses = [one.address for one in self.workers()]
+        found = self._client.sync(self._versions, addresses, time.monotonic() + within_s)
         return {address: dict(one["packages"]) for address, one in found.items() if one}
 
-    async def _versions(self, addresses: Sequence[str]) -> dict[str, Any]:
+    async def _versions(self, addresses: Sequence[str], end: float) -> dict[str, Any]:
         async def of(address: str) -> dict[str, Any]:
             message = {"op": "versions", "packages": ["leadline"]}
-            asked = self._client.scheduler.broadcast(msg=message, workers=[address], on_error="ignore")
-            try:
-                found: dict[str, Any] = await asyncio.wait_for(asked, _VERSIONS_S)
-            except (TimeoutError, OSError):
-                return {}
-            return found
+            while (left_s := end - time.monotonic()) > 0 and address not in self._gone:
+                asked = self._client.scheduler.broadcast(msg=message, workers=[address], on_error="ignore")
+                with suppress(TimeoutError, OSError):
+                    found: dict[str, Any] = await asyncio.wait_for(asked, left_s)
+                    if found:
+                        return found
+                await asyncio.sleep(_POLL_S)
+            return {}
 
         answers = await asyncio.gather(*map(of, addresses))
         return {address: one for answer in answers for address, one in answer.items()}
@@ -154,6 +158,12 @@ class Crew:
     def why_gone(self, host: str) -> str | None:
         """Why a host counts as lost; None where it is there."""
         return self._gone.get(self._addresses[host])
+
+    def is_known(self, host: str) -> bool:
+        """Whether the scheduler still has the host's worker: one that does not answer is then only slow."""
+        return self.why_gone(host) is None and any(
+            one.address == self._addresses[host] for one in self.workers()
+        )
 
     def _note(self, event: tuple[float, Any]) -> None:
         """What the scheduler says of all workers; called in the client's thread."""
@@ -228,7 +238,7 @@ class Crew:
             if not halted and waiting.tasks and order.ends(waiting.said):
                 halted, end = True, time.monotonic() + _HALT_S
                 if order.cancel:
-                    await self._told(order.cancel[0], order.cancel[1:], tuple(waiting.tasks), _QUICK_S)
+                    await self._told(order.cancel[0], order.cancel[1:], tuple(waiting.tasks), QUICK_S)
 
     # -- calls that are over at once ------------------------------------------------------------------
 
@@ -237,7 +247,7 @@ class Crew:
         function: Callable[..., Any],
         *arguments: Any,
         hosts: Collection[str] | None = None,
-        timeout_s: float = _QUICK_S,
+        timeout_s: float = QUICK_S,
     ) -> dict[str, Said]:
         """Run a quick function in the workers' own threads, also while a task runs there.
 
@@ -262,20 +272,35 @@ class Crew:
         return {addresses[one]: _quick(value) for one, value in found.items()}
 
     def rounds(
-        self, function: Callable[[], int], host: str, count: int, now_ns: Callable[[], int]
+        self,
+        function: Callable[[], int],
+        host: str,
+        count: int,
+        now_ns: Callable[[], int],
+        timeout_s: float = QUICK_S,
     ) -> list[tuple[int, int, int]]:
-        """Of `count` calls one after another: when each was sent, what it gave, when that was here."""
+        """Of `count` calls one after another: when each was sent, what it gave, when that was here.
+
+        The first that is not answered within `timeout_s` is the last.
+        """
         self._require_scheduler()
-        found: list[tuple[int, int, int]] = self._client.sync(self._rounds, function, host, count, now_ns)
+        found: list[tuple[int, int, int]] = self._client.sync(
+            self._rounds, function, host, count, now_ns, timeout_s
+        )
         return found
 
     async def _rounds(
-        self, function: Callable[[], int], host: str, count: int, now_ns: Callable[[], int]
+        self,
+        function: Callable[[], int],
+        host: str,
+        count: int,
+        now_ns: Callable[[], int],
+        timeout_s: float,
     ) -> list[tuple[int, int, int]]:
         found: list[tuple[int, int, int]] = []
         for _ in range(count):
             begun = now_ns()
-            said = (await self._told(function, (), (host,), _QUICK_S)).get(host)
+            said = (await self._told(function, (), (host,), timeout_s)).get(host)
             if said is None or said.problem:
                 break
             found.append((begun, int(said.value), now_ns()))

@@ -23,6 +23,11 @@ from leadline.study.target import Target, TargetFacts
 TABLES_BYTES = 256 << 20  # a host's own result, until it was taken in
 _SHOWN = 10
 _LOADS_S = 1.0  # more for each host: many load Python from one file system, or on one machine, at once
+_SLOW_REMEDY = (
+    "the host is there but busy: try again when it is less busy, or wait longer: `answer_within: 2m` in a hosts file"
+)
+_GONE_REMEDY = "see what its Dask worker printed, and start the worker again"
+_UNLIKE_REMEDY = "start its Dask worker with the Python and the leadline that are here"
 
 
 @dataclass(frozen=True)
@@ -58,27 +63,45 @@ def _name_of(worker: CrewWorker) -> str:
     return plain if plain_name(plain) else f"host-{abs(hash(worker.address)) % 10**8}"
 
 
-def check_versions(hosts: Sequence[StudyHost], versions: Mapping[str, Mapping[str, Any]]) -> None:
+def answer_within_s(asked: HostsAsked, hosts: int) -> float:
+    """How long so many hosts have for their first answers: all of them may just be starting."""
+    return asked.answer_s + hosts * _LOADS_S
+
+
+def check_versions(asked: HostsAsked, crew: Crew, hosts: Sequence[StudyHost]) -> None:
     """The same Python, to its minor version, and the same leadline. Raises UsageError."""
-    problems = [f"host {name} {what}" for name, what in unfit(hosts, versions).items()]
-    refuse_all(problems, "start its Dask worker with the Python and the leadline that are here")
+    found = unfit(asked, crew, hosts)
+    problems = [f"host {name} {one.problem}" for name, one in found.items()]
+    refuse_all(problems, "; ".join(dict.fromkeys(one.remedy for one in found.values())))
 
 
-def unfit(hosts: Sequence[StudyHost], versions: Mapping[str, Mapping[str, Any]]) -> dict[str, str]:
-    """Of hosts that cannot be asked by calls of ours, why, in words that follow the host's name."""
+def unfit(asked: HostsAsked, crew: Crew, hosts: Sequence[StudyHost]) -> dict[str, Said]:
+    """Hosts that cannot be asked by calls of ours: why, in words that follow the host's name, and the remedy."""
+    limit_s = answer_within_s(asked, len(hosts))
+    versions = crew.versions(limit_s)
     problems = {}
     own_python = ".".join(platform.python_version_tuple()[:2])
     for host in hosts:
         found = versions.get(host.address)
         if found is None:
-            problems[host.name] = "does not answer"
+            problems[host.name] = silent(crew, host.name, limit_s)
             continue
         python = ".".join(str(found.get("python")).split(".")[:2])
         if python != own_python:
-            problems[host.name] = f"has Python {python}, and {own_python} runs here"
+            what = f"has Python {python}, and {own_python} runs here"
+            problems[host.name] = Said(problem=what, remedy=_UNLIKE_REMEDY)
         elif found.get("leadline") is None:
-            problems[host.name] = "has no leadline in the Python that runs its Dask worker"
+            what = "has no leadline in the Python that runs its Dask worker"
+            problems[host.name] = Said(problem=what, remedy=_UNLIKE_REMEDY)
     return problems
+
+
+def silent(crew: Crew, host: str, limit_s: float) -> Said:
+    """A host that gave no answer in time, told apart: slow while its worker is there, else gone."""
+    if crew.is_known(host):
+        return Said(problem=f"is slow to answer: nothing within {limit_s:.3g} s", remedy=_SLOW_REMEDY, lost=True)
+    why = crew.why_gone(host) or "its Dask worker is not there any more"
+    return Said(problem=f"is not there: {why}", remedy=_GONE_REMEDY, lost=True)
 
 
 def there_and_fit(asked: HostsAsked, crew: Crew, gaps: dict[str, str]) -> tuple[StudyHost, ...]:
@@ -90,7 +113,7 @@ def there_and_fit(asked: HostsAsked, crew: Crew, gaps: dict[str, str]) -> tuple[
         return ()
     found = hosts_of(replace(asked, hosts=there), workers)
     crew.assign({one.name: one.address for one in found})
-    gaps.update(unfit(found, crew.versions()))
+    gaps.update({name: one.problem for name, one in unfit(asked, crew, found).items()})
     return found
 
 
@@ -102,11 +125,13 @@ def look(
     for host in hosts:
         places = {name: host.targets.get(name, target.url) for name, target in targets.items()}
         arguments[host.name] = ({"targets": places, "directory": None},)
-    said = crew.ask(Order(probe, arguments, "probe", asked.answer_s + len(hosts) * _LOADS_S))
-    refuse_all(
-        [f"host {name}: {one.problem}" for name, one in sorted(said.items()) if one.problem],
-        "see what its Dask worker printed, and that leadline works there: leadline doctor",
-    )
+    limit_s = answer_within_s(asked, len(hosts))
+    said = crew.ask(Order(probe, arguments, "probe", limit_s))
+    problems = [f"host {name}: {one.problem}" for name, one in sorted(said.items()) if one.problem]
+    slow = all(crew.is_known(name) for name, one in said.items() if one.lost)
+    broken = any(one.problem and not one.lost for one in said.values())
+    printed = "see what its Dask worker printed, and that leadline works there: leadline doctor"
+    refuse_all(problems, _SLOW_REMEDY if problems and slow and not broken else printed)
     seen = [_seen(host, said[host.name]) for host in hosts]
     refuse_all(list(_problems(seen, asked, _engines(targets))), "make them alike, or leave those hosts out")
     refuse_all(
@@ -184,14 +209,17 @@ def kind_of(facts: TargetFacts) -> str:
     return f"{kind} (pool {pool})" if pool else kind
 
 
-def check_clocks(clocks: Clocks, hosts: Sequence[str], limit_s: float) -> None:
+def check_clocks(asked: HostsAsked, crew: Crew, clocks: Clocks) -> None:
     """Compare all clocks. Raises UsageError for those that are certainly further off than the limit."""
-    found, problems = clocks.compare(hosts), []
-    for host in hosts:
-        one = found.get(host)
-        if one is None:
-            problems.append(f"host {host} does not answer")
-        elif abs(one.offset_ns) - one.error_ns > limit_s * 1e9:
+    limit_s, answer_s = asked.clock_s, answer_within_s(asked, len(crew.hosts))
+    found, problems = clocks.compare(crew.hosts, timeout_s=answer_s), []
+    mute = {host: silent(crew, host, answer_s) for host in crew.hosts if host not in found}
+    refuse_all(
+        [f"host {host} {one.problem}" for host, one in mute.items()],
+        "; ".join(dict.fromkeys(one.remedy for one in mute.values())),
+    )
+    for host, one in found.items():
+        if abs(one.offset_ns) - one.error_ns > limit_s * 1e9:
             way = "ahead of" if one.offset_ns > 0 else "behind"
             off_s = abs(one.offset_ns) / 1e9
             problems.append(f"the clock of host {host} is {off_s:,.1f} s {way} this one")

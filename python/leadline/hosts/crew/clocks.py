@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Mapping
 
-from leadline.hosts.crew.calls import Crew
+from leadline.hosts.crew.calls import QUICK_S, Crew
 from leadline.hosts.model import ClockOffset
 from leadline.store.writer import ResultWriter
 
@@ -33,11 +33,16 @@ class Clocks:
         self._crew, self._clock = crew, clock
         self._found: dict[str, ClockOffset] = {}
 
-    def compare(self, hosts: Iterable[str], rounds: int = ROUNDS) -> Mapping[str, ClockOffset]:
-        """Ask these hosts, one after another so that none waits for another; those that answered."""
+    def compare(
+        self, hosts: Iterable[str], rounds: int = ROUNDS, timeout_s: float = QUICK_S
+    ) -> Mapping[str, ClockOffset]:
+        """Ask these hosts, one after another so that none waits for another; those that answered.
+
+        Each answer may take `timeout_s`.
+        """
         found = {}
         for host in hosts:
-            offset = offset_of(self._crew.rounds(self._clock, host, rounds, time.time_ns))
+            offset = offset_of(self._crew.rounds(self._clock, host, rounds, time.time_ns, timeout_s))
             if offset is not None:
                 found[host] = self._found[host] = offset
         return found
