@@ -2,7 +2,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help setup packages demo test test-conformance test-guest test-quick damage fuzz journeys kills hosts-kills tune-kills lab-bench fio-bench many-hosts-bench search-bench search-lab-bench diagnosis-bench simulation-bench tuning-bench drishti-bench lab-kills mutants sentences sanitize check emit-check audit \
+.PHONY: help setup packages demo test test-all test-everything test-for test-conformance test-guest test-quick damage fuzz journeys kills hosts-kills tune-kills lab-bench fio-bench many-hosts-bench search-bench search-lab-bench diagnosis-bench simulation-bench tuning-bench drishti-bench lab-kills mutants sentences sanitize check emit-check audit \
   sbom notices format bench lock clean wheel-test
 
 PYTHON ?= python3
@@ -38,8 +38,21 @@ setup: packages .venv/.built ## Install packages, Python environment and extensi
 demo: setup ## A lab, a small study on local, replicated and erasure-coded CephFS, and its report
 	@tools/demo.sh
 
-test: setup ## All tests: Rust, Python units, integration, browser, real Ceph; says where their time went
+test: setup ## Run what a merge needs: Rust, units, integration, browser, real Ceph, every promise of docs/safety.md
 	$(BIN)/python tools/test_phases.py $(PHASES)
+
+# What runs nightly, each a target of its own.
+NIGHTLY := test-everything test-conformance test-guest journeys sentences damage fuzz kills hosts-kills lab-kills tune-kills mutants sanitize emit-check wheel-test
+
+test-all: setup ## Run everything, one target after the other, to the end: root, a night; the last lines name what failed
+	@failed=; for target in $(NIGHTLY); do $(MAKE) --no-print-directory $$target || failed="$$failed $$target"; done; \
+	  if [ -n "$$failed" ]; then echo "FAILED:$$failed"; exit 1; fi; echo "passed: $(NIGHTLY)"
+
+test-everything: setup ## Run all that `make test` runs, with the tests and samples that it leaves out (tests/levels.toml)
+	$(BIN)/python tools/test_phases.py --all $(PHASES)
+
+test-for: .venv/.built ## Run the tests that a change of files touches (FILES="python/leadline/units.py crates/bpf")
+	$(BIN)/python tools/test_for.py $(FILES)
 
 test-conformance: setup ## Large programs natively and traced (JVM, node, Go, chromium, 100,000 spawns): minutes
 	$(BIN)/pytest tests/conformance --timeout=1800
@@ -47,8 +60,8 @@ test-conformance: setup ## Large programs natively and traced (JVM, node, Go, ch
 test-guest: setup ## Guests with the kernel's own clients: emulated where KVM does not work, so minutes each
 	$(BIN)/pytest tests/guest --timeout=600
 
-test-quick: .venv/.built ## Rust and Python unit tests only
-	$(BIN)/python tools/test_phases.py rust unit
+test-quick: .venv/.built ## Run the quick unit tests of Python: no Rust, no slow file, no command, no Ceph; under a minute
+	$(BIN)/pytest tests/unit -m "not (processors or nightly or slow)" -n 2 --dist worksteal -q
 
 damage: .venv/.built ## The store on a disk that fails at each of its calls, and without power after each: some minutes
 	LEADLINE_EVERY_CALL=1 $(BIN)/pytest tests/integration/test_full_disk.py tests/integration/test_power_loss.py --timeout=1200

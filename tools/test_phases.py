@@ -1,20 +1,23 @@
-"""Runs the tests in phases, some beside each other, and says at the end where the time went.
+"""Runs the tests in phases, some side by side, and reports at the end where the time went.
 
-    tools/test_phases.py [PHASE...]     all of them without a name; PYTEST_ARGUMENTS are handed to pytest
+    tools/test_phases.py [--all] [PHASE...]     without a name every phase; PYTEST_ARGUMENTS go to pytest
 
-What a phase prints is in target/test-logs/PHASE.log. Where the time went and what was skipped come first,
-what failed comes last, so that the end of the output says it. The real Ceph mostly waits for its own rounds,
-so it has lanes of its own beside what needs the processors.
+Without `--all` the tests of tests/levels.toml are left out. Each test that docs/safety.md names for a
+promise must still be there: the run fails where one was left out. What a phase prints is in
+target/test-logs/PHASE.log. Times and skipped tests come first, failures last, so that the end of the output
+names them. The real Ceph mostly waits for its own rounds, so it has lanes of its own next to the one that
+needs the processors.
 
-A few tests that failed beside others are tried once more, alone, when all have ended: lanes share two
-processors and one disk, and what a test waits for can then come later than any limit allows for. One that
-passes alone is a failure all the same, as the program may be the reason, but is told as one of that kind.
+A few tests that failed next to others are tried once more, alone, when all have ended: lanes share two
+processors and one disk, and what a test waits for can then come later than any limit allows for. A test that
+passes alone is a failure all the same, as the program may be the reason. The report says which kind it is.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import re
 import shlex
 import subprocess
 import sys
@@ -35,10 +38,14 @@ TOLD = ("SKIPPED", "FAILED", "ERROR", "XPASS")  # how lines of pytest's summary 
 
 @dataclass(frozen=True)
 class Phase:
-    """One command, which ends with a code of its own. `words` follow `pytest`, or are the whole command."""
+    """One command, which ends with a code of its own. `words` follow `pytest`, or are the whole command.
+
+    `marks` chooses tests by their markers, as pytest's -m does.
+    """
 
     name: str
     words: tuple[str, ...]
+    marks: str = ""
     pytest: bool = True
 
     @property
@@ -56,7 +63,10 @@ class Phase:
         if not self.pytest:
             return list(self.words)
         more = shlex.split(os.environ.get("PYTEST_ARGUMENTS", ""))
-        return [sys.executable, "-m", "pytest", *self.words, f"--junitxml={self.times}", *more]
+        marks = [self.marks] if self.marks else []
+        marks += [] if EVERYTHING in os.environ else [f"not {NIGHTLY}"]
+        chosen = ["-m", " and ".join(marks)] if marks else []
+        return [sys.executable, "-m", "pytest", *self.words, *chosen, f"--junitxml={self.times}", *more]
 
 
 @dataclass
@@ -77,65 +87,50 @@ class Ran:
         return self.code == 0 or (self.code == 1 and bool(self.failed))
 
 
+# Tests that `make test` leaves to `make test-all` carry this mark, by tests/levels.toml.
+NIGHTLY = "nightly"
+EVERYTHING = "LEADLINE_ALL_TESTS"  # in the environment: those, too, and more samples of what is drawn
 # What the first lane of the real Ceph leaves to the second, which has a lab of its own for them.
 SECOND = ("test_locations.py", "test_study.py", "test_watch.py")
 # What needs the lab with hosts, which is started once for them.
 NETWORK = ("test_network.py", "test_inject.py", "test_inject_links.py", "test_lab_hosts.py")
-# Starts 80 commands at once: beside others it would hold them up, and each worker would start them anew.
+# Starts 80 commands at once: next to others it would hold them up, and each worker would start them anew.
 HANGING = "tests/integration/test_hanging.py"
 # Tests that hold only where processors are to spare carry this mark, and run when all others have ended.
 MARK = "processors"
-BESIDE = ("-m", f"not {MARK}")
 MARKED = sorted(
     str(file.relative_to(ROOT))
     for place in ("unit", "integration", "ceph")
     for file in (ROOT / "tests" / place).glob("test_*.py")
     if f"mark.{MARK}" in file.read_text()
 )
-LAST = Phase("quiet", (*MARKED, "-m", MARK))
+LAST = Phase("quiet", tuple(MARKED), MARK)
+RUST = Phase("rust", ("cargo", "test", "--workspace", "--quiet", "--locked"), pytest=False)
+SPREAD = ("--dist", "worksteal", "-n")
+INTEGRATION = ("tests/integration", "tests/browser", f"--ignore={HANGING}")
 # A lane's phases follow each other; lanes run at the same time.
 LANES: tuple[tuple[Phase, ...], ...] = (
     (
-        Phase("rust", ("cargo", "test", "--workspace", "--quiet", "--locked"), pytest=False),
-        Phase("unit", ("tests/unit", "tests/sentences", *BESIDE, "-n", "2", "--dist", "worksteal")),
+        RUST,
+        Phase("unit", ("tests/unit", "tests/sentences", *SPREAD, "2"), f"not {MARK}"),
         Phase("hanging", (HANGING,)),
-        Phase(
-            "integration",
-            (
-                "tests/integration",
-                "tests/browser",
-                f"--ignore={HANGING}",
-                *BESIDE,
-                "-n",
-                "4",
-                "--dist",
-                "worksteal",
-            ),
-        ),
+        Phase("integration", (*INTEGRATION, *SPREAD, "4"), f"not {MARK}"),
     ),
-    # What shares the session's lab, and beside it what starts labs of its own.
+    # What shares the session's lab, and next to it what starts labs of its own.
     (
         Phase(
             "ceph",
-            (
-                "tests/ceph",
-                "-m",
-                "not own_lab",
-                *(f"--ignore=tests/ceph/{file}" for file in SECOND + NETWORK),
-            ),
+            ("tests/ceph", *(f"--ignore=tests/ceph/{file}" for file in SECOND + NETWORK)),
+            "not own_lab",
         ),
     ),
     (
         Phase(
             "labs",
-            (
-                "tests/ceph",
-                "-m",
-                f"own_lab and not {MARK}",
-                *(f"--ignore=tests/ceph/{file}" for file in NETWORK),
-            ),
+            ("tests/ceph", *(f"--ignore=tests/ceph/{file}" for file in NETWORK)),
+            f"own_lab and not {MARK}",
         ),
-        Phase("ceph-2", (*(f"tests/ceph/{file}" for file in SECOND), "-m", "not own_lab")),
+        Phase("ceph-2", tuple(f"tests/ceph/{file}" for file in SECOND), "not own_lab"),
         Phase("network", tuple(f"tests/ceph/{file}" for file in NETWORK)),
     ),
 )
@@ -186,6 +181,40 @@ def failed_of(file: Path) -> list[str]:
     ]
 
 
+def tests_in(file: Path) -> tuple[set[str], set[str]]:
+    """Of a phase's report the files and names of tests: those that were chosen, and those that ran."""
+    chosen: set[str] = set()
+    ran: set[str] = set()
+    if file.exists():
+        for case in ElementTree.parse(file).iter("testcase"):  # noqa: S314 - pytest of this run wrote it
+            module = str(case.get("classname", "")).rpartition(".")[2]
+            names = {f"{module}.py", str(case.get("name")).partition("[")[0]}
+            chosen |= names
+            ran |= names if case.find("skipped") is None else set()
+    return chosen, ran
+
+
+def promises(page: str) -> list[tuple[str, set[str]]]:
+    """Each promise of docs/safety.md with the files and names of tests that stand beside it."""
+    rows = [line.strip("| ").split(" | ") for line in page.splitlines() if line.startswith("| ")]
+    found = []
+    for row in rows:
+        names = set(re.findall(r"`(?:[\w/.]*/)?(test_\w+(?:\.py|\*)?)`", row[-1]))
+        if len(row) == 2 and names:
+            found.append((row[0], names))
+    return found
+
+
+def without(page: str, tests: set[str]) -> list[str]:
+    """Promises of which a test is not among these: `PROMISE: TEST, TEST`."""
+
+    def is_there(name: str) -> bool:
+        return any(one.startswith(name[:-1]) for one in tests) if name.endswith("*") else name in tests
+
+    lost = [(words, sorted(name for name in names if not is_there(name))) for words, names in promises(page)]
+    return [f"{words}: {', '.join(names)}" for words, names in lost if names]
+
+
 def run_lane(lane: Sequence[Phase], zero_s: float, done: list[Ran], ending: threading.Event) -> None:
     """One phase after the other, whatever became of those before, until all is to end."""
     for phase in lane:
@@ -231,6 +260,17 @@ def say_failures(done: Sequence[Ran], again: Ran | None) -> None:
             print(f"FAILED {name} beside others{alone}: {ran.phase.log}")
 
 
+def say_promises(done: Sequence[Ran]) -> bool:
+    """Whether each test that docs/safety.md names was chosen; prints those left out and those skipped."""
+    page = (ROOT / "docs" / "safety.md").read_text()
+    sides = [tests_in(ran.phase.times) for ran in done]
+    chosen = without(page, set().union(*(side[0] for side in sides)))
+    for line in without(page, set().union(*(side[1] for side in sides))):
+        how = "FAILED, as it was left out" if line in chosen else "skipped here"
+        print(f"{how}: a test of a promise of docs/safety.md: {line}")
+    return not chosen
+
+
 def say_times(done: Sequence[Ran], seconds: float) -> None:
     """The table: when each phase ran, how long, and its slowest tests."""
     print(f"\n{'phase':14}{'began':>8}{'seconds':>9}{'CPU s':>8}  slowest tests, s")
@@ -256,8 +296,11 @@ def keep_times(done: Sequence[Ran], seconds: float) -> None:
     (LOGS / "all.json").write_text(json.dumps(found) + "\n")
 
 
-def main(names: Sequence[str]) -> int:
+def main(words: Sequence[str]) -> int:
     """Run the named phases; 0 where all passed, 1 where one did not, 130 where it was interrupted."""
+    names = [word for word in words if word != "--all"]
+    if "--all" in words:
+        os.environ[EVERYTHING] = "1"
     known = [phase.name for lane in (*LANES, (LAST,)) for phase in lane]
     if unknown := [name for name in names if name not in known]:
         print(f"there is no phase {unknown[0]}; there are: {' '.join(known)}", file=sys.stderr)
@@ -282,12 +325,13 @@ def main(names: Sequence[str]) -> int:
     seconds = time.monotonic() - zero_s
     say_skipped(done)
     say_times([*done, again] if again else done, seconds)
+    kept = bool(names) or ending.is_set() or say_promises(done)
     say_failures(done, again)
     if not names and not ending.is_set():
         keep_times(done, seconds)
     if ending.is_set():
         return 130
-    return 0 if all(ran.code == 0 for ran in done) else 1
+    return 0 if kept and all(ran.code == 0 for ran in done) else 1
 
 
 if __name__ == "__main__":

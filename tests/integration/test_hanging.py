@@ -556,8 +556,7 @@ def become(request: dict[str, Any], gate: int) -> NoReturn:
     os.environ.update(request["variables"])
     sys.argv = ["leadline", *request["words"]]
     os.read(gate, 1)
-    run()
-    raise AssertionError
+    forking.run_to_end(run)
 
 
 if __name__ == "__main__":

@@ -50,18 +50,12 @@ def test_the_page_of_proofs_is_what_their_lines_give(monkeypatch: pytest.MonkeyP
     assert (ROOT / "bench" / "tuning.md").read_text() == made, "run: python bench/tuning.py judge"
 
 
-@pytest.mark.parametrize("module", MODULES, ids=lambda path: str(path.relative_to(PACKAGE)))
-def test_every_file_says_why_it_exists_and_stays_small(module: Path) -> None:
-    text = module.read_text()
-    assert not text or ast.get_docstring(ast.parse(text)), "open the file with why it exists"
-    assert len(text.splitlines()) <= 500, "move walls: a module becomes a folder at 500 lines"
-
-
-@pytest.mark.parametrize("module", MODULES, ids=lambda path: str(path.relative_to(PACKAGE)))
-def test_functions_stay_under_seventy_lines(module: Path) -> None:
-    for node in ast.walk(ast.parse(module.read_text())):
-        if isinstance(node, ast.FunctionDef):
-            assert (node.end_lineno or 0) - node.lineno < 70, node.name
+def test_every_file_says_why_it_exists() -> None:
+    texts = {module.relative_to(PACKAGE): module.read_text() for module in MODULES}
+    silent = [
+        str(module) for module, text in texts.items() if text and not ast.get_docstring(ast.parse(text))
+    ]
+    assert not silent, "open these with why they exist: " + ", ".join(silent)
 
 
 def library_part(module: Path) -> ast.Module:

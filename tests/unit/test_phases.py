@@ -25,6 +25,13 @@ def test_it(name):
 """
 
 
+PAGE = """
+| promise | tested by |
+|---|---|
+| Nothing is lost. | `tests/test_some.py`, `test_it*` |
+"""
+
+
 @pytest.fixture
 def phases(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     """The tool, with one phase of three tests in a directory of its own."""
@@ -36,6 +43,8 @@ def phases(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     spec.loader.exec_module(module)
     (tmp_path / "tests").mkdir()
     (tmp_path / "tests" / "test_some.py").write_text(TESTS)
+    (tmp_path / "docs").mkdir()
+    (tmp_path / "docs" / "safety.md").write_text(PAGE)
     (tmp_path / "pytest.ini").write_text("[pytest]\naddopts = -ra -p no:cacheprovider\n")
     monkeypatch.delenv("PYTEST_ARGUMENTS", raising=False)
     monkeypatch.setattr(module, "ROOT", tmp_path)
@@ -97,3 +106,39 @@ def test_all_that_pass_say_nothing_of_failures(
 ) -> None:
     assert phases.main([]) == 0
     assert "FAILED" not in capsys.readouterr().out
+
+
+def test_a_test_of_a_promise_that_was_left_out_fails_the_run(
+    phases: ModuleType, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    page = PAGE + "| Nothing is removed. | `tests/test_other.py` |\n| And more | `make kills` |\n"
+    (tmp_path / "docs" / "safety.md").write_text(page)
+    assert phases.main([]) == 1
+    last = capsys.readouterr().out.splitlines()[-1]
+    assert last.startswith("FAILED, as it was left out")
+    assert last.endswith("docs/safety.md: Nothing is removed.: test_other.py")
+
+
+def test_a_promise_whose_test_is_skipped_here_is_named_and_fails_nothing(
+    phases: ModuleType, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    skipped = "import pytest\n\ndef test_other():\n    pytest.skip('no such server')\n"
+    (tmp_path / "tests" / "test_other.py").write_text(skipped)
+    (tmp_path / "docs" / "safety.md").write_text(PAGE + "| All are served. | `test_other` |\n")
+    phase = phases.Phase("some", ("tests/test_some.py", "tests/test_other.py"))
+    phases.LANES = ((phase,),)
+    assert phases.main([]) == 0
+    assert "skipped here: a test of a promise of docs/safety.md: All are served.: test_other" in (
+        capsys.readouterr().out
+    )
+
+
+def test_what_is_left_to_the_night_is_left_out_unless_all_is_asked_for(
+    phases: ModuleType, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    phase = phases.Phase("some", ("tests",), "own_lab")
+    words = phase.command()
+    assert words[words.index("-m", 3) + 1] == "own_lab and not nightly"
+    monkeypatch.setenv(phases.EVERYTHING, "1")
+    words = phase.command()
+    assert words[words.index("-m", 3) + 1] == "own_lab"
