@@ -6,15 +6,14 @@ import configparser
 import re
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ruamel.yaml import YAML
 from ruamel.yaml.constructor import SafeConstructor
 from ruamel.yaml.nodes import ScalarNode
 
-from leadline.errors import UsageError
-from leadline.mounting.emit import FORMS
-from leadline.mounting.plan import NewMount, Option
+if TYPE_CHECKING:  # else `readers.py` could not instrument what is imported
+    from leadline.mounting.plan import NewMount
 
 HOSTILE = (
     "{{ lookup('pipe', 'id') }}", "{% if 1 %}", "{# x", "#jinja2: a", "#!py", "\n", "\r", "\x0b", "\x85",
@@ -106,6 +105,8 @@ def read_puppet(text: str) -> list[str]:
 
 def made_mount(root: str = "", folder: str = "", user: str = "media") -> NewMount:
     """A mount with these in its device, its mount point and its options."""
+    from leadline.mounting.plan import NewMount, Option
+
     options = (Option(f"name={user}", ""), Option("_netdev", ""))
     return NewMount(f"10.0.0.1:3300:/{root}", f"/mnt{folder}", options)
 
@@ -141,6 +142,9 @@ def mount_fields(form: str, text: str) -> tuple[str, str, str]:
 
 def read_emitted(path: Path) -> None:
     """Names of the input's bytes in each form: refused, or read as they are."""
+    from leadline.errors import UsageError
+    from leadline.mounting.emit import FORMS
+
     parts = path.read_bytes().decode("utf-8", "surrogateescape").split("\0", 2)
     wanted = made_mount(*(part.replace('"', "") for part in parts))
     for form, write in FORMS.items():
