@@ -66,7 +66,7 @@ test-quick: .venv/.built ## Run the quick unit tests of Python: no Rust, no slow
 damage: .venv/.built ## The store on a disk that fails at each of its calls, and without power after each: some minutes
 	LEADLINE_EVERY_CALL=1 $(BIN)/pytest tests/integration/test_full_disk.py tests/integration/test_power_loss.py --timeout=1200
 
-fuzz: .venv/.built ## Readers of stored and foreign bytes against anything (FUZZ_SECONDS=60 each, READERS="journal s3"); x86-64
+fuzz: .venv/.built ## Readers of stored and foreign bytes, and emitted configuration, against anything (FUZZ_SECONDS=60 each, READERS="journal s3"); x86-64
 	$(BIN)/python -m pip install --quiet --require-hashes --no-deps --requirement tests/fuzz/requirements.lock
 	$(BIN)/python tests/fuzz/readers.py $(or $(FUZZ_SECONDS),60) $(READERS)
 
@@ -104,7 +104,7 @@ check: setup ## Formatting, lints, types, stubs, layers, the rules of the house
 	$(BIN)/lint-imports
 	for rule in kinds names pins schemes sentences sizes; do $(BIN)/python tools/house/$$rule.py; done
 
-emit-check: setup ## What `tune emit` writes, read and applied by the tools that it is for: root, some minutes, online the first time
+emit-check: setup ## What `tune emit` and `mount plan --emit` write, hostile names too, read and applied by the tools that it is for: root, some minutes, online the first time
 	@tools/emit_check.sh
 
 bench: .venv/.built ## What leadline costs, and whether it agrees with fio: writes bench/results.md (QUICK=1: two minutes)

@@ -16,6 +16,7 @@ from pathlib import Path
 import psutil
 
 from leadline.observe.host.host import group_path
+from leadline.store.journal import read_journal
 from leadline.store.reader import open_result
 from leadline.verdict.findings import build_findings
 from measured import Expected, assert_measured
@@ -143,6 +144,12 @@ class Running:
                 if module in child.cmdline():
                     return child.pid
         raise AssertionError(f"no process runs {module}")
+
+    def worker(self) -> psutil.Process:
+        """That of the latest trial."""
+        events = read_journal(self.result / "events.jsonl")
+        started = [event for event in events if event.event == "trial_started"]
+        return psutil.Process(started[-1].details["worker"])
 
     def end(self, *expected: Expected) -> None:
         """Until the run is over; it must not break, and `expected` is what may make its cells unusable."""

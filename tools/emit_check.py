@@ -1,6 +1,7 @@
-"""What `leadline tune emit` writes, in each format, for `emit_check.sh`: DIRECTORY gets a folder a format.
+"""What `tune emit` and `mount plan --emit` write, for `emit_check.sh`: DIRECTORY gets a folder a format.
 
 The settings are made up here: of each way to be read and set one, harmless in a network namespace of its own.
+The names in `hostile` make the file `canary` where a tool executes what it should only read.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ import json
 import sys
 from pathlib import Path
 
+from leadline.mounting.emit import FORMS, unit_name
 from leadline.mounting.plan import NewMount, Option
 from leadline.tuning.emitting.asking import parse_pair
 from leadline.tuning.emitting.delivery import Emission
@@ -28,6 +30,11 @@ _ROWS = {
 }
 _HOST = ("tcp_rmem=4096 131072 8388608", "scheduler@sda=none", "huge=never", "metrics=1", "ring@eth0=4096")
 _APPLIED = ("tcp_rmem=4096 131072 4194304", "pin@{directory}={{{{ it's $x }}}}")  # what is tried for real
+_TEMPLATES = {
+    "ansible": "{{{{ lookup('pipe', 'touch {}') }}}}",
+    "salt": "{{{{ salt['cmd.run']('touch {}') }}}}",
+}
+_FILES = {"ansible": "tasks.yml", "salt": "hostile.sls", "fstab": "fstab", "puppet": "hostile.pp"}
 _MOUNT = NewMount("10.0.0.1:3300:/", "/mnt/my files", (Option("name=media", ""), Option("_netdev", "")))
 
 
@@ -59,6 +66,26 @@ def main() -> None:
             folder.mkdir(parents=True, exist_ok=True)
             for file in render(Emission(asked, {_MOUNT.mount_point: _MOUNT})).files:
                 (folder / file.name).write_text(file.text)
+    _hostile(place, known)
+
+
+def _hostile(place: Path, known: dict[str, Setting]) -> None:
+    """A mount, and a setting of a mount, whose names are templates, quotes and the beginnings of comments."""
+    for form, write in FORMS.items():
+        template = _TEMPLATES.get(form, "$(touch {}) `touch {}`").format(*2 * [place / "canary"])
+        point = f"/mnt/it's # {template} %n"
+        mount = NewMount(f"10.0.0.1:3300:/{template}", point, _MOUNT.options)
+        folder = place / "hostile" / form
+        folder.mkdir(parents=True)
+        (folder / _FILES.get(form, unit_name(point))).write_text(write(mount))
+        asked = (parse_pair(f"rasize@{point}=1", known), parse_pair(f"shards={template}", known))
+        for file in TUNING_FORMATS[form](Emission(asked, {point: mount})).files:
+            (folder / "tuned" / form).mkdir(parents=True, exist_ok=True)
+            (folder / "tuned" / form / file.name).write_text(file.text)
+    play = [
+        {"hosts": "all", "gather_facts": False, "tasks": [{"ansible.builtin.include_tasks": "tasks.yml"}]}
+    ]
+    (place / "hostile" / "ansible" / "play.yml").write_text(json.dumps(play))
 
 
 if __name__ == "__main__":

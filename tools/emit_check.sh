@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# What `leadline tune emit` writes, read by the tools that it is for: each format by its own, and what manages
+# What `leadline tune emit` and `mount plan --emit` write, read by the tools that it is for: each format by its own, and what manages
 # hosts applied twice. Root. Debian's packages are installed into an overlay below target/emit and seen in a mount
 # namespace only; Python's into virtual environments there. `rm -r target/emit` begins anew.
 set -euo pipefail
@@ -74,6 +74,17 @@ twice_salt() { begin_with; states applied state.apply leadline_tuning && holds &
 manifest() { puppet apply --detailed-exitcodes "$out/applied/puppet/leadline_tuning.pp"; }
 twice_puppet() { begin_with; manifest; [ $? = 2 ] && holds && manifest; }
 
+quiet() { rm -f "$out/canary"; "$@" || return 1; [ ! -e "$out/canary" ]; } # it executes nothing that it reads
+loud() { rm -f "$out/canary"; "$@"; [ -e "$out/canary" ]; }             # so that silence above means something
+hostile_play() { (cd "$1" && "$ansible/ansible-playbook" -i localhost, -c local -e ansible_python_interpreter=/usr/bin/python3 --check "${@:3}" "$2"); }
+live() { # FILE PATTERN: the hostile folder with a template that is live
+  rm -rf "$out/live" && cp -r "$out/hostile" "$out/live" && sed -i "s/$2//" "$out/live/$1"
+}
+live_ansible() { live ansible/tasks.yml '!unsafe '; loud hostile_play "$out/live/ansible" play.yml; }
+live_salt() { live salt/hostile.sls '^#!yaml$'; loud states live state.show_sls hostile; }
+hostile_fstab() { findmnt --verify --tab-file "$out/hostile/fstab/fstab" 2>&1 | tee "$place/fstab"; grep -q '^0 parse errors' "$place/fstab"; }
+hostile_puppet() { puppet parser validate "$out"/hostile/puppet/{.,tuned/puppet}/*.pp; }
+
 if [ "${1:-}" = install ]; then
   root
   printf '#!/bin/sh\nexit 101\n' >"$place/merged/usr/sbin/policy-rc.d"; chmod +x "$place/merged/usr/sbin/policy-rc.d"
@@ -105,6 +116,16 @@ elif [ "${1:-}" = inside ]; then
   try "salt: applied twice" twice_salt
   try "puppet: parser validate" puppet parser validate "$out/all/puppet/leadline_tuning.pp"
   try "puppet: applied twice" twice_puppet
+  try "hostile names, ansible: --syntax-check" quiet hostile_play "$out/hostile/ansible" play.yml --syntax-check
+  try "hostile names, ansible: read by --check" quiet hostile_play "$out/hostile/ansible" play.yml
+  try "hostile names, ansible: settings read by --check" quiet hostile_play "$out/hostile/ansible/tuned/ansible" leadline-tuning.yml
+  try "hostile names, ansible: a live template is seen" live_ansible
+  try "hostile names, salt: state.show_sls" quiet states hostile state.show_sls hostile
+  try "hostile names, salt: settings by state.show_sls" quiet states hostile/salt/tuned state.show_sls leadline_tuning
+  try "hostile names, salt: a live template is seen" live_salt
+  try "hostile names, systemd: systemd-analyze verify" quiet systemd-analyze verify --man=no "$out"/hostile/systemd/*.mount
+  try "hostile names, fstab: findmnt --verify" quiet hostile_fstab
+  try "hostile names, puppet: parser validate" quiet hostile_puppet
   exit $failed
 else
   [ "$(id -u)" -eq 0 ] || { echo "root is needed: an overlay and namespaces are made"; exit 2; }

@@ -1,4 +1,4 @@
-"""What is fuzzed: each reader of stored or foreign bytes, with true files to begin with.
+"""What is fuzzed: readers of stored or foreign bytes, which begin with true files, and what `emit` writes.
 
 A reader gives a result, or one error of `leadline.errors`; the engine's own raise what their stubs say.
 `readers.py` lets libFuzzer think of bytes; `tests/unit/test_fuzzed_readers.py` tries seeded ones.
@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from answering import read_nfs, read_s3, seed_nfs, seed_s3
+from emitted import read_emitted, seed_emitted
 
 from leadline.errors import LeadlineError
 
@@ -379,6 +380,7 @@ READERS = {
         _given("fuzz/fio-results-*", "report/fio-3.33-randrw.json"),
     ),
     "published": Reader("leadline.published.document", 1 << 14, _published, _documents),
+    "emit": Reader("leadline.mounting.emit", 1 << 12, read_emitted, seed_emitted, ()),
     "script": Reader("leadline._core", 1 << 12, _script, _scripts, ENGINE_ERRORS),
     "s3": Reader("leadline._core", 1 << 12, read_s3, seed_s3, ENGINE_ERRORS),
     "nfs": Reader("leadline._core", 1 << 12, read_nfs, seed_nfs, ENGINE_ERRORS),

@@ -16,6 +16,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 
 from measured import CACHED, Expected, assert_measured
@@ -28,6 +29,7 @@ from provoking import (
     own_disk,
     own_group,
     running,
+    wait_until,
     why_no_disk,
     write_study,
 )
@@ -36,6 +38,7 @@ from support import Command, Start, command_line
 # What the tests are about, beside what each of them asserts.
 DAMAGED = Expected("verification_failed", "a byte is changed below it")
 HOLED = Expected("unwritten_blocks", "a hole is made below it")
+STOPPED = Expected("worker_stopped", "a signal stops it")
 TOO_FAST = Expected("implausible", "memory answers reads of a device that is held back")
 READ = "w: {rw: randread, bs: 4k}"
 BUSY = "while True: pass"
@@ -323,6 +326,45 @@ def test_observers_that_are_held_up(start: Start, study: Path, target: Path, tmp
             os.kill(agent, signal.SIGCONT)
         run_.end(CACHED)
     assert codes_of(tmp_path / "r")["a.w"]["events_lost"][0] == "DOUBTFUL"
+
+
+@pytest.mark.provokes("worker_stopped")
+def test_a_worker_that_is_stopped_for_a_part_of_its_trial(
+    start: Start, study: Path, target: Path, tmp_path: Path
+) -> None:
+    write_study(study, "w: {rw: randread, bs: 4k, runtime: 2s}")
+    with running(start, study, target, tmp_path / "r") as run_:
+        run_.wait_for("trial_started")
+        worker = run_.worker()
+        worker.suspend()
+        try:
+            wait_until(lambda: worker.status() == psutil.STATUS_STOPPED)
+            threading.Event().wait(0.5)  # this long the fault is
+        finally:
+            worker.resume()
+        run_.end(CACHED, STOPPED)
+    state, evidence = codes_of(tmp_path / "r")["a.w"]["worker_stopped"]
+    assert state == "INVALID"
+    assert "had the worker of t0001 stopped for" in evidence
+
+
+@as_root
+@pytest.mark.provokes("target_changed")
+def test_a_target_that_is_remounted_between_two_trials(start: Start, study: Path, tmp_path: Path) -> None:
+    place = tmp_path / "mounted"
+    place.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "leadline-test", str(place)], check=True)
+    try:
+        write_study(study, "w: {rw: write, bs: 4k, size: 64k}", blocks=2)
+        with running(start, study, place, tmp_path / "r") as run_:
+            run_.wait_for("trial_started")
+            subprocess.run(["mount", "-o", "remount,sync", str(place)], check=True)
+            run_.end()
+    finally:
+        subprocess.run(["umount", str(place)], check=True)
+    state, evidence = codes_of(tmp_path / "r")["a.w"]["target_changed"]
+    assert state == "DOUBTFUL"
+    assert evidence == "during t0001 its mount options changed: sync was added"
 
 
 @pytest.mark.provokes("published", "disagrees")

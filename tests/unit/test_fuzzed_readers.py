@@ -42,6 +42,7 @@ INPUTS = {
     "opencast": 600,
     "fio-results": 200,
     "published": 30,
+    "emit": 150,
     "s3": 40,
     "nfs": 40,
     "script": 1500,

@@ -227,8 +227,9 @@ def test_words_of_a_kernel_mount_give_the_options_in_force(line: str, words: str
 
 
 def test_secrets_of_mount_options_are_left_out() -> None:
-    options = ("rw", "name=admin", "secret=AQD==", "password=x", "key=y")
-    assert mounts._without_secrets(options) == ("rw", "name=admin")
+    row = "36 1 0:40 / /mnt/c rw,noatime - ceph 10.0.0.1:/ rw,name=admin,secret=AQD==,password=x,key=y\n"
+    (mount,) = parse_mountinfo(row)
+    assert mounts.shown_options(mount) == ("rw", "noatime", "name=admin")
 
 
 def test_layout_of_a_directory() -> None:
@@ -259,3 +260,9 @@ def test_arguments_of_ceph_fuse_without_its_key() -> None:
     assert arguments.positional == ("/mnt/a",)
     assert "AQD" not in repr(arguments)
     assert parse_arguments(["--admin_socket", "/r/$name.asok", "m"]).positional == ("m",)
+
+
+@pytest.mark.parametrize("odd", ["\x0b", "\x1c", "\x85", "\u2028"])
+def test_only_a_line_feed_ends_a_row_of_the_mount_table(odd: str) -> None:
+    row = f"36 1 0:40 / /mnt/a{odd}b rw - tmpfs none rw\n37 1 0:41 / /mnt/c rw - tmpfs none rw\n"
+    assert [mount.mount_point for mount in parse_mountinfo(row)] == [f"/mnt/a{odd}b", "/mnt/c"]

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import resource
+import subprocess
+import sys
 import threading
+from pathlib import Path
 
 import pytest
+from targets import RESULT
 
 from leadline.report import prepare
 from leadline.report.charts import still
@@ -51,3 +56,42 @@ def test_what_cannot_start_is_met_by_who_draws(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(threading, "excepthook", failures.append)
     assert started("html") <= 1
     assert failures == []
+
+
+def limited(*words: str, gib: int = 4) -> subprocess.CompletedProcess[str]:
+    """This Python under a limit of address space (`ulimit -v`)."""
+    most = gib << 30
+    command = f"import resource; resource.setrlimit(resource.RLIMIT_AS, ({most}, {most})); {words[0]}"
+    return subprocess.run(
+        [sys.executable, "-c", command, *words[1:]], check=False, capture_output=True, text=True
+    )
+
+
+def test_a_page_under_a_limit_of_address_space_has_no_still_charts_and_says_so(tmp_path: Path) -> None:
+    page = tmp_path / "page.html"
+    run = (
+        "import sys; from leadline.cli.main import run_command_line; sys.exit(run_command_line(sys.argv[1:]))"
+    )
+    done = limited(run, "report", str(RESULT), "-o", str(page), gib=2)
+    assert done.returncode == 0, done.stderr
+    (line,) = [line for line in done.stderr.splitlines() if "ulimit -v" in line]
+    assert "charts" in line
+    text = page.read_text()
+    assert "limited to 2 GiB" in text
+    assert "vegaEmbed" in text
+    assert "<noscript><svg" not in text
+
+
+def test_the_chart_runtime_is_not_made_where_that_would_end_the_process() -> None:
+    making = "from leadline.report.renderers.page import made_runtime; made_runtime()"
+    done = limited(making)
+    assert done.returncode == 1
+    assert "UsageError" in done.stderr
+    assert "ulimit -v unlimited" in done.stderr
+
+
+def test_no_child_tries_the_engine_where_nothing_is_limited(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert resource.getrlimit(resource.RLIMIT_AS)[0] == resource.RLIM_INFINITY
+    monkeypatch.setattr(subprocess, "run", None)
+    still.undrawable.cache_clear()
+    assert still.undrawable() == ""

@@ -277,3 +277,27 @@ def test_a_worker_that_ends_lets_go_of_what_a_kind_of_work_kept(
     worker.main(os.getppid())
     assert '"kept": "Keeper"' in capsys.readouterr().out
     assert [one() for one in kept] == [None]
+
+
+def test_how_long_a_worker_was_stopped_is_known_and_is_no_other_workers(tmp_path: Path) -> None:
+    with Worker() as worker, Worker() as other:
+        begun = time.monotonic_ns()
+        os.kill(worker.pid, signal.SIGSTOP)
+        until(lambda: status(worker.pid, "State")[0] == "T")
+        until(lambda: (worker.stopped_ns(begun, time.monotonic_ns()) or 0) > 0)
+        os.kill(worker.pid, signal.SIGCONT)
+        assert trial(worker, tmp_path).outcome == "done"
+        ended = time.monotonic_ns()
+        found = worker.stopped_ns(begun, ended)
+        assert found is not None
+        assert 0 < found <= ended - begun
+        assert worker.stopped_ns(begun, ended) == found  # it does not grow any more
+        assert worker.stopped_ns(ended, ended + 10**9) == 0
+        assert other.stopped_ns(begun, ended) == 0
+
+
+def test_of_a_worker_that_has_ended_nobody_knows_whether_it_was_stopped() -> None:
+    with Worker() as worker:
+        os.kill(worker.pid, signal.SIGKILL)
+        until(lambda: not is_there(worker.pid))
+    assert worker.stopped_ns(0, time.monotonic_ns()) is None

@@ -1,38 +1,55 @@
-"""The new mount as configuration: fstab, a systemd unit, or a resource of Puppet, Ansible or Salt."""
+"""The new mount as configuration: fstab, a systemd unit, or a resource of Puppet, Ansible or Salt.
+
+Each form raises UsageError where it has no escape for what a path or an option holds.
+"""
 
 from __future__ import annotations
 
-import io
 from collections.abc import Callable
 from typing import Any
 
+from leadline.escapes import fstab_field, puppet_text, seen, unit_value, without, yaml_text
 from leadline.mounting.plan import NewMount
 
 _SAFE_IN_UNIT_NAMES = set("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789:_.")
-_HEAD = "written by `leadline mount plan`; the key stays in the keyring"
+_PLAN = "leadline mount plan"
 
 
-def fstab(mount: NewMount) -> str:
-    """One line of fstab(5), with its escapes."""
-    fields = (mount.device, mount.mount_point, "ceph", mount.option_text.replace('"', ""), "0", "0")
-    return f"# {_HEAD}\n" + " ".join(_escaped(field) for field in fields) + "\n"
-
-
-def _escaped(text: str) -> str:
-    for letter in ("\\", " ", "\t", "\n", "#"):
-        text = text.replace(letter, f"\\{ord(letter):03o}")
-    return text
-
-
-def systemd(mount: NewMount) -> str:
-    """A mount unit; its file must have the name in its first line."""
+def _fields(mount: NewMount) -> tuple[str, str, str]:
+    """Device, mount point and options. Tools write them into fstab, where a line end begins another entry."""
     options = mount.option_text.replace('"', "")
     return (
-        f"# /etc/systemd/system/{unit_name(mount.mount_point)}: {_HEAD}\n"
+        seen(mount.device, "the device"),
+        seen(mount.mount_point, "the mount point"),
+        seen(options, "the options"),
+    )
+
+
+def _head(by: str) -> str:
+    return f"# written by `{by}`; the key stays in the keyring\n"
+
+
+def fstab(mount: NewMount, by: str = _PLAN) -> str:
+    """One line of fstab(5), with its escapes."""
+    device, point, options = _fields(mount)
+    return (
+        _head(by)
+        + " ".join(fstab_field(field) for field in (device, point, "ceph", options, "0", "0"))
+        + "\n"
+    )
+
+
+def systemd(mount: NewMount, by: str = _PLAN) -> str:
+    """A mount unit; its file must have the name in its first line."""
+    device, point, options = _fields(mount)
+    what, where = unit_value(device, "the device"), unit_value(point, "the mount point")
+    return (
+        f"# /etc/systemd/system/{unit_name(point)}\n{_head(by)}"
         "[Unit]\nDescription=CephFS by the kernel client\nAfter=network-online.target\n"
         "Wants=network-online.target\n\n"
-        f"[Mount]\nWhat={_in_unit(mount.device)}\nWhere={_in_unit(mount.mount_point)}\nType=ceph\n"
-        f"Options={_in_unit(options)}\nTimeoutSec=60\n\n[Install]\nWantedBy=remote-fs.target\n"
+        f"[Mount]\nWhat={what}\nWhere={where}\nType=ceph\n"
+        f"Options={unit_value(options, 'the options')}\nTimeoutSec=60\n\n"
+        "[Install]\nWantedBy=remote-fs.target\n"
     )
 
 
@@ -53,69 +70,62 @@ def unit_name(path: str) -> str:
     return "".join(found) + ".mount"
 
 
-def _in_unit(text: str) -> str:
-    return text.replace("%", "%%")
-
-
-def puppet(mount: NewMount) -> str:
+def puppet(mount: NewMount, by: str = _PLAN) -> str:
     """A `mount` resource."""
-
-    def quoted(text: str) -> str:
-        return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
-
+    device, point, options = _fields(mount)
     rows = (
         ("ensure", "mounted"),
-        ("device", quoted(mount.device)),
-        ("fstype", quoted("ceph")),
-        ("options", quoted(mount.option_text.replace('"', ""))),
+        ("device", puppet_text(device)),
+        ("fstype", puppet_text("ceph")),
+        ("options", puppet_text(options)),
         ("remounts", "false"),
     )
     body = "".join(f"  {name:<8} => {value},\n" for name, value in rows)
-    return f"# {_HEAD}\nmount {{ {quoted(mount.mount_point)}:\n{body}}}\n"
+    return f"{_head(by)}mount {{ {puppet_text(point)}:\n{body}}}\n"
 
 
-def ansible(mount: NewMount) -> str:
+def ansible(mount: NewMount, by: str = _PLAN) -> str:
     """A task for `ansible.posix.mount`."""
-    task = {
+    return _head(by) + yaml_text([ansible_task(mount)], templates=True)
+
+
+def ansible_task(mount: NewMount) -> dict[str, Any]:
+    """The task as values. The module expands variables in both paths, and has no escape for `$`."""
+    device, point, options = _fields(mount)
+    return {
         "name": "CephFS by the kernel client",
         "ansible.posix.mount": {
-            "src": mount.device,
-            "path": mount.mount_point,
+            "src": without(device, "$", "the device"),
+            "path": without(point, "$", "the mount point"),
             "fstype": "ceph",
-            "opts": mount.option_text.replace('"', ""),
+            "opts": options,
             "state": "mounted",
         },
     }
-    return f"# {_HEAD}\n{_yaml([task])}"
 
 
-def salt(mount: NewMount) -> str:
-    """A state of `mount.mounted`."""
-    state = {
-        mount.mount_point: {
+def salt(mount: NewMount, by: str = _PLAN) -> str:
+    """A state of `mount.mounted`. Its first line has Salt read it as YAML only, and not as a template."""
+    return f"#!yaml\n{_head(by)}{yaml_text(salt_state(mount))}"
+
+
+def salt_state(mount: NewMount) -> dict[str, Any]:
+    """The state as values."""
+    device, point, options = _fields(mount)
+    return {
+        point: {
             "mount.mounted": [
-                {"device": mount.device},
+                {"device": device},
                 {"fstype": "ceph"},
-                {"opts": mount.option_text.replace('"', "")},
+                {"opts": options},
                 {"mkmnt": True},
                 {"persist": True},
             ]
         }
     }
-    return f"# {_HEAD}\n{_yaml(state)}"
 
 
-def _yaml(value: Any) -> str:
-    from ruamel.yaml import YAML
-
-    text = io.StringIO()
-    writer = YAML()
-    writer.width = 10_000
-    writer.dump(value, text)
-    return text.getvalue()
-
-
-FORMS: dict[str, Callable[[NewMount], str]] = {
+FORMS: dict[str, Callable[..., str]] = {
     "fstab": fstab,
     "systemd": systemd,
     "puppet": puppet,

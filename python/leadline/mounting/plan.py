@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from leadline.errors import UsageError
+from leadline.escapes import without
 from leadline.mounting.facts import MountFacts
 from leadline.mounting.knowledge import Finding, assess, kernel_version
 from leadline.observe.ceph.client import cluster_name
@@ -107,13 +108,16 @@ def new_mount(facts: MountFacts, findings: Sequence[Finding], *, wsync: bool | N
             )
         why = facts.reasons.get("msgr2_only", "the cluster did not say")
         raise UsageError(f"the monitors' addresses are not known: {why}", "Run it where the cluster answers.")
-    options = [Option(f"name={facts.user}", "the Ceph user that the present mount has, too")]
-    if facts.conf not in (None, "/etc/ceph/ceph.conf"):
-        options.append(Option(f"conf={facts.conf}", "where mount.ceph looks for the keyring's place"))
+    options = [Option(_one_option("name", facts.user), "the Ceph user that the present mount has, too")]
+    if facts.conf is not None and facts.conf != "/etc/ceph/ceph.conf":
+        options.append(
+            Option(_one_option("conf", facts.conf), "where mount.ceph looks for the keyring's place")
+        )
     if facts.file_system:
         options.append(
             Option(
-                f"mds_namespace={facts.file_system}", "the file system by name, should there ever be a second"
+                _one_option("mds_namespace", facts.file_system),
+                "the file system by name, should there ever be a second",
             )
         )
     if addresses is second:
@@ -127,6 +131,12 @@ def new_mount(facts: MountFacts, findings: Sequence[Finding], *, wsync: bool | N
         Option("nofail", "a cluster that is away does not keep the host from booting"),
     ]
     return NewMount(f"{','.join(addresses)}:{facts.root}", facts.mount_point, tuple(options))
+
+
+def _one_option(name: str, value: str) -> str:
+    """One option: a comma would begin another. Raises UsageError."""
+    sound = without(value, ',"', f"the option {name}")
+    return f"{name}={sound}"
 
 
 def _judged_options(facts: MountFacts, findings: Sequence[Finding], wsync: bool | None) -> list[Option]:
@@ -195,7 +205,8 @@ def _keyring_steps(facts: MountFacts) -> list[Step]:
     words = f"The present client: {facts.keyring_words}. By {conf} mount.ceph takes {takes}."
     if facts.keyring is None:
         file = f"/etc/ceph/{cluster_name(facts.conf)}.{user}.keyring"
-        commands: tuple[str, ...] = (f"ceph auth get {user} -o {shlex.quote(file)} && chmod 600 {file}",)
+        get = shlex.join(("ceph", "auth", "get", user, "-o", file))
+        commands: tuple[str, ...] = (f"{get} && {shlex.join(('chmod', '600', file))}",)
     else:
         commands = (f"# in {conf}, section [{user}]: keyring = {facts.keyring}",)
     return [Step("let mount.ceph find the key, on every host", commands, words)]

@@ -18,6 +18,20 @@ def prepare(format: str) -> None:
         begin_drawing()
 
 
+def left_out(format: str) -> str:
+    """What a report in this format lacks on this host, why, and what to do; "" where nothing."""
+    if format != "html":
+        return ""
+    from leadline.report.charts.still import undrawable
+
+    why = undrawable()
+    return (
+        f"the page draws its charts by scripts only: {why}. Raise the limit: ulimit -v unlimited"
+        if why
+        else ""
+    )
+
+
 def render(findings: Findings, format: str) -> str:
     """The whole result as text in one of `FORMATS`. Raises UsageError for any other format.
 

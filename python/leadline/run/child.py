@@ -80,6 +80,10 @@ class Worker:
         """The worker's process id."""
         return self._process.pid
 
+    def stopped_ns(self, since_ns: int, until_ns: int) -> int | None:
+        """See `ForkedProcess`."""
+        return self._process.stopped_ns(since_ns, until_ns)
+
     def __enter__(self) -> Worker:
         """Wait until it obeys. One that was stopped before answers every command by `interrupted`."""
         deadline_s = patient_s(_START_DEADLINE_S)

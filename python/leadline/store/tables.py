@@ -46,6 +46,9 @@ class TrialRow(ObservedFigures):
     `states` is JSON, where settings are proved: the `state` that the trial was to be measured in, and what
     was in force `before` and `after` it, each by setting and place: `wanted` and `found`, and `reason` where
     nothing could be read. None where no settings differ.
+
+    `stopped_ns` is how long signals had the trial's worker stopped. `mounts` is JSON: the target's mount
+    `before` and `after` the trial, as the mount table had it; None for what has no mount.
     """
 
     trial: str
@@ -99,6 +102,8 @@ class TrialRow(ObservedFigures):
     clock_error_ns: int | None = None
     attempt: str | None = None
     states: str | None = None
+    stopped_ns: int | None = None
+    mounts: str | None = None
 
 
 @dataclass(frozen=True)

@@ -49,7 +49,7 @@ def command(
     if form in ("fio-job", "study"):
         _write(_nearest(directory, form, redact), out)
         return
-    from leadline.report import prepare, render
+    from leadline.report import left_out, prepare, render
     from leadline.report.redact import redacted
     from leadline.store.reader import open_result, refuse_search
     from leadline.verdict.findings import build_findings
@@ -64,6 +64,8 @@ def command(
         return
     content = render(redacted(findings) if redact else findings, form)
     _write(content, out)
+    if words := left_out(form):
+        echo(f"leadline: {words}", err=True)
 
 
 def _write_each(findings: Findings, output: Path | None) -> None:

@@ -278,6 +278,13 @@ def _faults(joining: Joining, column: str) -> str | None:
     return json.dumps(list(unique.values()))
 
 
+def _changed_mounts(joining: Joining, column: str) -> str | None:
+    """Those of the first host whose mount changed during the trial: hosts need not mount alike."""
+    found = [text for row in joining.rows if (text := getattr(row, column)) is not None]
+    seen = ((text, json.loads(text)) for text in found)
+    return next((text for text, mounts in seen if mounts["before"] != mounts["after"]), None)
+
+
 def _summed_up(joining: Joining, column: str) -> None:
     """Made from the summary, or set beside the rules."""
     del joining, column
@@ -291,7 +298,8 @@ RULES: dict[str, Rule] = {
     **dict.fromkeys(("summary", "reasons"), _summed_up),
     **dict.fromkeys(("cpu_user_ns", "cpu_system_ns", "unwritten_blocks", "verified_blocks"), _sum),
     **dict.fromkeys(("group_read_bytes", "group_written_bytes"), _sum),
-    **dict.fromkeys(("busy_share_max", "late_ns_max", "steady_range"), _largest),
+    **dict.fromkeys(("busy_share_max", "late_ns_max", "steady_range", "stopped_ns"), _largest),
+    "mounts": _changed_mounts,
     **dict.fromkeys(("start_state", "end_state"), _state_of_cluster),
     **dict.fromkeys(("caches_dropped", "steady"), _all),
     "seed": _first,

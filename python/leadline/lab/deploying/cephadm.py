@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import io
 import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 from leadline.errors import UsageError
+from leadline.escapes import yaml_text
 from leadline.lab.cluster.cluster import DATA_CLASS, FILE_SYSTEM, META_CLASS
 from leadline.lab.network.topology import LabHost, Topology
 
@@ -63,16 +63,8 @@ def left_out(topology: Topology) -> tuple[str, ...]:
 
 def specification(topology: Topology, addresses: Mapping[str, str]) -> str:
     """All of it as one file of YAML documents."""
-    from ruamel.yaml import YAML
-
-    text = io.StringIO()
-    text.write("# written by `leadline deploy emit`; apply with: ceph orch apply -i FILE\n")
+    text = "# written by `leadline deploy emit`; apply with: ceph orch apply -i FILE\n"
     for role in left_out(topology):
         homes = ", ".join(host.name for host in topology.hosts if role in host.runs)
-        text.write(f"# not in this file: {role} on {homes}: cephadm of Ceph 16 has no service for it\n")
-    writer = YAML()
-    writer.width = 10_000
-    writer.explicit_start = True
-    for document in documents(topology, addresses):
-        writer.dump(document, text)
-    return text.getvalue()
+        text += f"# not in this file: {role} on {homes}: cephadm of Ceph 16 has no service for it\n"
+    return text + "".join(f"---\n{yaml_text(document)}" for document in documents(topology, addresses))

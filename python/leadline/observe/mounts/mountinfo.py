@@ -41,7 +41,7 @@ def unescape(text: str) -> str:
 
 def parse_mountinfo(text: str) -> tuple[Mount, ...]:
     """Every line that is well formed, in the order of mounting."""
-    return tuple(mount for line in text.splitlines() if (mount := _parse_line(line)) is not None)
+    return tuple(mount for line in text.split("\n") if (mount := _parse_line(line)) is not None)
 
 
 def _parse_line(line: str) -> Mount | None:

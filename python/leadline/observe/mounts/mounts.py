@@ -111,7 +111,7 @@ def _facts(mount: Mount, mounts: Sequence[Mount], found: dict[str, Any]) -> Targ
         words="",
         mount_point=mount.mount_point,
         source=mount.source,
-        options=tuple(dict.fromkeys((*mount.options, *_without_secrets(mount.super_options)))),
+        options=shown_options(mount),
         device=device,
         in_memory=mount.file_system in _IN_MEMORY,
         direct_io=bool(found.get("direct_io", False)),
@@ -124,9 +124,11 @@ def _facts(mount: Mount, mounts: Sequence[Mount], found: dict[str, Any]) -> Targ
     return replace(facts, words=words_of(facts, mount))
 
 
-def _without_secrets(options: Sequence[str]) -> tuple[str, ...]:
+def shown_options(mount: Mount) -> tuple[str, ...]:
+    """Each option of a mount and of its super block once, and no secret."""
     secret = ("secret=", "password=", "pass=", "key=")
-    return tuple(option for option in options if not option.startswith(secret))
+    known = (option for option in mount.super_options if not option.startswith(secret))
+    return tuple(dict.fromkeys((*mount.options, *known)))
 
 
 def _ceph_access(mount: Mount, found: dict[str, Any]) -> CephAccess:

@@ -2,12 +2,51 @@
 
 from __future__ import annotations
 
+import functools
+import resource
+import subprocess
+import sys
 import threading
 from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any
 
+from leadline.units import format_size
+
 _LEAST: dict[str, Any] = {"mark": "point", "data": {"values": []}}
+
+
+# Without a core file: where the engine gets too little address space, it ends the process by SIGTRAP.
+_TRIAL = """
+import resource
+resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+import vl_convert
+vl_convert.vegalite_to_svg({"mark": "point", "data": {"values": []}})
+"""
+_TRIAL_MAX_S = 60
+
+
+@functools.cache
+def undrawable() -> str:
+    """Why this process cannot draw, or "". Under a limit of address space a child tries it first."""
+    limit, _ = resource.getrlimit(resource.RLIMIT_AS)
+    if limit == resource.RLIM_INFINITY:
+        return ""
+    with suppress(OSError, subprocess.TimeoutExpired):
+        tried = subprocess.run(
+            [sys.executable, "-I", "-c", _TRIAL],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            timeout=_TRIAL_MAX_S,
+            check=False,
+        )
+        if tried.returncode == 0:
+            return ""
+    return (
+        f"the address space of this process is limited to {format_size(limit)} (ulimit -v),"
+        " and the chart engine needs more"
+    )
 
 
 def begin_drawing() -> None:
@@ -17,11 +56,12 @@ def begin_drawing() -> None:
 
 def _start() -> None:
     with suppress(Exception):  # whoever draws the first chart meets it again
-        svg_of(_LEAST)
+        if not undrawable():
+            svg_of(_LEAST)
 
 
 def svg_of(spec: Mapping[str, Any]) -> str:
-    """A chart of Vega-Lite as SVG."""
+    """A chart of Vega-Lite as SVG. Ends the process where it is `undrawable`."""
     import vl_convert
 
     return str(vl_convert.vegalite_to_svg(dict(spec)))

@@ -18,13 +18,14 @@ from importlib.metadata import version
 from typing import Any
 
 from leadline import units
+from leadline.errors import UsageError
 from leadline.report import format as fmt
 from leadline.report import metrics, tables
 from leadline.report.chains import CHAIN_HEADINGS, chain_notes, chain_rows
 from leadline.report.charts import draw as charts
 from leadline.report.charts import parts as chart_parts
 from leadline.report.charts.chain import chain_legend
-from leadline.report.charts.still import svg_of
+from leadline.report.charts.still import svg_of, undrawable
 from leadline.report.renderers.terminal import general_steps, state_words
 from leadline.report.renderers.trials import trial_tables
 from leadline.report.screen.screen import screen_of
@@ -98,6 +99,10 @@ def vega_runtime() -> str:
 
 def made_runtime() -> str:
     """The same, put together anew."""
+    if why := undrawable():
+        raise UsageError(
+            f"the page's chart runtime cannot be made: {why}", "Raise the limit: ulimit -v unlimited"
+        )
     import vl_convert
 
     bundle = vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;")
@@ -170,7 +175,8 @@ def _context(findings: Findings, panels: charts.Drawn) -> dict[str, Any]:
         "counts": tables.counts(findings) if frame.cells else (),
         "panels": panels,
         "legend": _legend(findings),
-        "static": _static_charts(panels.still),
+        "static": {} if undrawable() else _static_charts(panels.still),
+        "no_static": undrawable(),
         "fired": tables.fired(findings),
         "next_steps": frame.steps or general_steps(findings),
         **section_context(findings),

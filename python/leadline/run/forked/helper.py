@@ -2,6 +2,7 @@
 
 It has one thread, no storage library, and sleeps in one poll until the command asks for a worker, asks how
 one ended, or is gone itself. So a fork finds nothing half done, and a trial that is measured is left alone.
+The kernel wakes it where a worker is stopped or goes on: only a parent is told of that.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import select
 import signal
 import socket
 import sys
+import time
 import traceback
 from collections.abc import Collection, Sequence
 from contextlib import suppress
@@ -34,6 +36,9 @@ class WorkerForker:
     def __init__(self, control: socket.socket, command: int) -> None:
         self._control, self._command = control, command
         self._told: dict[int, socket.socket] = {}
+        self._stops: dict[
+            int, list[list[int | None]]
+        ] = {}  # of each worker: from when until when, monotonic ns
 
     def serve(self) -> None:
         """Until the command closes its end, or ends: its children end with this process."""
@@ -49,7 +54,9 @@ class WorkerForker:
             request = json.loads(data)
             for pid in [pid for pid, told in self._told.items() if _is_alone(told)]:
                 self._reap(pid)  # nobody waits for it any more: it may have been stuck
-            if "reap" in request:
+            if "stopped" in request:
+                self._tell_stopped(request["stopped"], request["since_ns"], request["until_ns"])
+            elif "reap" in request:
                 self._reap(request["reap"])
             else:
                 self._fork(request["kinds"], descriptors)
@@ -74,6 +81,7 @@ class WorkerForker:
         for descriptor in descriptors[:STREAMS]:
             os.close(descriptor)
         self._told[pid] = told
+        self._stops.pop(pid, None)  # of another process that had the number before
         held = os.pidfd_open(pid)  # it is our child and not reaped: the number is its own
         try:
             self._tell(told, {"pid": pid}, held)
@@ -89,6 +97,27 @@ class WorkerForker:
         told = self._told.pop(pid)
         self._tell(told, {"code": os.waitstatus_to_exitcode(status)})
         told.close()
+
+    def note_stops(self, *_: object) -> None:
+        """The handler of SIGCHLD: which workers were stopped or went on. What ended stays to be reaped."""
+        now = time.monotonic_ns()
+        with suppress(ChildProcessError):
+            while found := os.waitid(os.P_ALL, 0, os.WSTOPPED | os.WCONTINUED | os.WNOHANG):
+                stops = self._stops.setdefault(found.si_pid, [])
+                if found.si_code == os.CLD_STOPPED:
+                    stops.append([now, None])
+                elif stops and stops[-1][1] is None:
+                    stops[-1][1] = now
+
+    def _tell_stopped(self, pid: int, since_ns: int, until_ns: int) -> None:
+        if pid not in self._told:
+            return
+        self.note_stops()  # the signal may still be on its way
+        spans = (
+            (start, until_ns if end is None else end) for start, end in self._stops.get(pid, ()) if start
+        )
+        total = sum(max(min(end, until_ns) - max(start, since_ns), 0) for start, end in spans)
+        self._tell(self._told[pid], {"stopped_ns": total})
 
     @staticmethod
     def _tell(told: socket.socket, words: dict[str, Any], *descriptors: int) -> None:
@@ -109,6 +138,7 @@ def _become_worker(helper: int, descriptors: Sequence[int]) -> NoReturn:
         os.setsid()  # Ctrl-C reaches the command alone, which then ends the trial cleanly
         # By this signal, also where whoever started the command had it ignored, as a script's `&` does.
         signal.signal(signal.SIGINT, signal.default_int_handler)
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         for stream, descriptor in enumerate(descriptors[:STREAMS]):
             os.dup2(descriptor, stream)
         os.closerange(STREAMS, os.sysconf("SC_OPEN_MAX"))
@@ -130,7 +160,9 @@ def main(arguments: Sequence[str]) -> None:
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     command = os.pidfd_open(parent)
     if os.getppid() == parent:  # else it was gone before, and the number may be another's
-        WorkerForker(socket.socket(fileno=descriptor), command).serve()
+        forker = WorkerForker(socket.socket(fileno=descriptor), command)
+        signal.signal(signal.SIGCHLD, forker.note_stops)
+        forker.serve()
     os._exit(0)
 
 

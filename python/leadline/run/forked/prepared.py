@@ -134,6 +134,16 @@ class ForkedProcess:
             self.returncode = self._hear()[0].get("code")
         return True
 
+    def stopped_ns(self, since_ns: int, until_ns: int) -> int | None:
+        """How long signals had it stopped between two instants (CLOCK_MONOTONIC); None if nobody knows."""
+        if self._ended or self._held is None:
+            return None
+        with contextlib.suppress(OSError):
+            self._helper.ask({"stopped": self._pid, "since_ns": since_ns, "until_ns": until_ns})
+            found: int | None = self._hear()[0].get("stopped_ns")
+            return found
+        return None
+
     def death(self) -> str:
         """How it ended, in words."""
         code = self.returncode

@@ -32,6 +32,7 @@ from leadline.run.rows import (
     trial_state,
 )
 from leadline.run.site import Appointment, SlotEnd
+from leadline.run.slot.disturbance import DisturbanceWatch, marked
 from leadline.run.slot.health import Watch, cluster_peaks
 from leadline.run.slot.jobs import Jobs, file_prefix
 from leadline.run.slot.steady import SteadyWatch, measure_steady
@@ -97,6 +98,7 @@ class LocalSite:
         self._places = Places(request, writer)
         self._jobs = Jobs(request, writer, self._places)
         self._clock = ClockWatch()
+        self._disturbance = DisturbanceWatch(request.plan.targets, request.facts)
         self._lost: set[str] = set()
         self._slot = _Slot()
 
@@ -234,7 +236,9 @@ class LocalSite:
             self._writer.journal(
                 "trial_started", trial=member.trial.id, cell=member.cell.id, worker=member.worker.pid
             )
+        self._disturbance.begin(trial.target)
         found = run_jobs(members, self._call, halt, patient_s(SMALL_DEADLINE_S), self._appointment)
+        disturbed = self._disturbance.end(trial.target, members)
         halt.clear()
         after = self._observer.mark(f"{trial.id}:end", trial.target, pid, patient_s(_MARK_DEADLINE_S))
         self._note_clock(trial=trial.id)
@@ -269,7 +273,9 @@ class LocalSite:
                     row.trial, record, samples, self._clock.steady(row.started_unix_ns, before.t_ns)
                 ),
             )
-            for row, record in zip(self._faults.marked(join_rows(rows), in_force), records, strict=True)
+            for row, record in zip(
+                self._faults.marked(marked(join_rows(rows), disturbed), in_force), records, strict=True
+            )
         ]
 
     def _read_back(self, member: Member, answer: Answer) -> Answer:

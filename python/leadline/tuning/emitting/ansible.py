@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import io
 import re
 from collections.abc import Iterable
 from typing import Any
 
-from leadline.mounting.emit import FORMS
+from leadline.escapes import yaml_text
+from leadline.mounting.emit import ansible_task
 from leadline.tuning.emitting.delivery import DeliveredFile, Emission, Rendered, SettingDeed, hashed
 from leadline.tuning.emitting.everything import bundle
 from leadline.tuning.emitting.host_files import HEAD
@@ -24,8 +24,6 @@ _DIFFERS = {
 
 def ansible(emission: Emission) -> Rendered:
     """One play for `hosts: all`; which hosts those are is the inventory's to say."""
-    from ruamel.yaml import YAML
-
     made = bundle(emission, "ansible")
     tasks: list[Any] = []
     handlers: list[Any] = []
@@ -34,8 +32,7 @@ def ansible(emission: Emission) -> Rendered:
         handlers += _handlers(file)
     for deed in made.deeds:
         tasks += _deed(deed)
-    for one in made.mounts:
-        tasks += YAML(typ="safe").load(FORMS["ansible"](one.mount))
+    tasks += [ansible_task(one.mount) for one in made.mounts]
     if not tasks:
         return Rendered((), made.left_out)
     play = {
@@ -46,16 +43,11 @@ def ansible(emission: Emission) -> Rendered:
         "tasks": tasks,
         **({"handlers": handlers} if handlers else {}),
     }
-    text = io.StringIO()
-    text.write(f"---\n{HEAD}")
-    for comments in (*(deed.comments for deed in made.deeds), *(one.comments for one in made.mounts)):
-        text.write(hashed(comments))
-    writer = YAML()
-    writer.width = 10_000
-    writer.indent(mapping=2, sequence=4, offset=2)
+    parts = (*(deed.comments for deed in made.deeds), *(one.comments for one in made.mounts))
+    head = f"---\n{HEAD}" + "".join(hashed(comments) for comments in parts)
     # A list at the top begins at the margin, where ansible-lint wants it; those within are indented.
-    writer.dump(_safe([play]), text, transform=lambda whole: re.sub(r"(?m)^  ", "", whole))
-    return Rendered((DeliveredFile(NAME, text.getvalue()),), made.left_out)
+    body = re.sub(r"(?m)^  ", "", yaml_text([play], sequence_indent=(4, 2), templates=True))
+    return Rendered((DeliveredFile(NAME, head + body),), made.left_out)
 
 
 def _file(file: DeliveredFile) -> Iterable[dict[str, Any]]:
@@ -63,7 +55,7 @@ def _file(file: DeliveredFile) -> Iterable[dict[str, Any]]:
     yield {"name": f"Make {folder}", _FILE: {"path": folder, "state": "directory", "mode": "0755"}}
     task: dict[str, Any] = {
         "name": f"Write {file.path}",
-        _COPY: {"dest": file.path, "content": _Foreign(file.text), "mode": file.mode},
+        _COPY: {"dest": file.path, "content": file.text, "mode": file.mode},
     }
     yield task | ({"notify": f"{file.path} changed"} if file.effect else {})
 
@@ -72,7 +64,7 @@ def _handlers(file: DeliveredFile) -> Iterable[dict[str, Any]]:
     for command in file.effect:
         yield {
             "name": f"Let {file.name} take effect by {' '.join(command[:3])}",
-            _COMMAND: {"argv": [_Foreign(word) for word in command]},
+            _COMMAND: {"argv": list(command)},
             "changed_when": True,
             "listen": f"{file.path} changed",
         }
@@ -82,7 +74,7 @@ def _deed(deed: SettingDeed) -> Iterable[dict[str, Any]]:
     title = deed.title.replace("{", "(").replace("}", ")")  # a name is a template
     yield {
         "name": f"Read what is in force for {title}",
-        _COMMAND: {"argv": [_Foreign(word) for word in deed.read]},
+        _COMMAND: _arguments(deed.read),
         "register": "leadline_seen",
         "changed_when": False,
         "failed_when": False,
@@ -90,29 +82,14 @@ def _deed(deed: SettingDeed) -> Iterable[dict[str, Any]]:
     }
     yield {
         "name": f"Set {title}",
-        _COMMAND: {"argv": [_Foreign(word) for word in deed.write]},
-        "vars": {"leadline_expected": _Foreign(deed.expected)},
+        _COMMAND: _arguments(deed.write),
+        "vars": {"leadline_expected": deed.expected},
         "when": _DIFFERS[deed.match],
         "changed_when": True,
     }
 
 
-class _Foreign(str):
-    """Text that is no template, whatever it holds."""
-
-
-def _safe(value: Any) -> Any:
-    """With `!unsafe` where Ansible would take text for a template; long text in its lines."""
-    from ruamel.yaml.comments import TaggedScalar
-    from ruamel.yaml.scalarstring import DoubleQuotedScalarString, LiteralScalarString
-
-    if isinstance(value, dict):
-        return {key: _safe(one) for key, one in value.items()}
-    if isinstance(value, list):
-        return [_safe(one) for one in value]
-    if isinstance(value, _Foreign):
-        text = str(value)
-        if any(mark in text for mark in ("{{", "{%", "{#")):
-            return TaggedScalar(text, style='"', tag="!unsafe")
-        return LiteralScalarString(text) if "\n" in text else DoubleQuotedScalarString(text)
-    return value
+def _arguments(words: tuple[str, ...]) -> dict[str, Any]:
+    """The words as they are. The module expands `$HOME` and `~` unless told not to (ansible-core 2.16)."""
+    expanded = any("$" in word or word.startswith("~") for word in words)
+    return {"argv": list(words), **({"expand_argument_vars": False} if expanded else {})}

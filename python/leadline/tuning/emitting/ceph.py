@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import io
 import re
 import shlex
 
+from leadline.escapes import yaml_text
 from leadline.tuning.emitting.carrying import NotCarriedError, ceph_option, gather
 from leadline.tuning.emitting.deeds import deed, section
 from leadline.tuning.emitting.delivery import (
@@ -60,17 +60,11 @@ def _is_for_file(one: AskedValue) -> bool:
 
 def cephadm(emission: Emission) -> Rendered:
     """A profile of kernel settings that cephadm keeps on all its hosts (Ceph 17.2 and later)."""
-    from ruamel.yaml import YAML
-
     kept, left = gather(emission.asked, "cephadm", sysctl_key)
     if not kept:
         return Rendered((), left)
-    text = io.StringIO()
-    text.write(f"{HEAD}# apply: ceph orch tuned-profile apply -i {PROFILE}   # Ceph 17.2 and later\n")
-    for one, _ in kept:
-        text.write(hashed(comments(one)))
-    writer = YAML()
-    writer.width = 10_000
+    head = f"{HEAD}# apply: ceph orch tuned-profile apply -i {PROFILE}   # Ceph 17.2 and later\n"
+    head += "".join(hashed(comments(one)) for one, _ in kept)
     settings = {key: one.value for one, key in kept}
-    writer.dump({"profile_name": "leadline", "placement": {"host_pattern": "*"}, "settings": settings}, text)
-    return Rendered((DeliveredFile(PROFILE, text.getvalue()),), left)
+    profile = {"profile_name": "leadline", "placement": {"host_pattern": "*"}, "settings": settings}
+    return Rendered((DeliveredFile(PROFILE, head + yaml_text(profile)),), left)

@@ -11,6 +11,7 @@ from leadline.tuning.emitting.host_files import sysctl_key
 
 _ON = frozenset({"true", "on", "yes", "1", "set"})
 _OFF = frozenset({"false", "off", "no", "0", "unset"})
+_ENCODED = re.compile(r"0[xXsS]|\"")  # setfattr(1)
 _NAME = re.compile(r"[A-Za-z0-9._/:-]+")  # of a pool, file system or section: none begins an option
 
 
@@ -109,5 +110,7 @@ def _xattr(one: AskedValue) -> SettingDeed:
     if not directory.startswith("/"):
         raise NotCarriedError(f"{directory!r} is no absolute path")
     plain(directory, "\0", "the directory")
+    if _ENCODED.match(one.value):
+        raise NotCarriedError(f"setfattr takes the value {one.value!r} for an encoded one")
     read = ("getfattr", "--absolute-names", "--only-values", "-n", name, directory)
     return _made(one, read, ("setfattr", "-n", name, "-v", one.value, directory), one.value)

@@ -48,7 +48,7 @@ def delivered(
     asked: Iterable[AskedValue], form: str, emission: Emission
 ) -> tuple[tuple[DeliveredMount, ...], tuple[NotEmitted, ...]]:
     """Each mount once, with all options that are wanted for it."""
-    kept, left = gather((one for one in asked), form, lambda one: _wanted(one, emission))
+    kept, left = gather((one for one in asked), form, lambda one: _wanted(one, form, emission))
     mounts: dict[str, DeliveredMount] = {}
     for one, point in kept:
         before = mounts.get(point) or DeliveredMount(emission.mounts[point], ())
@@ -56,14 +56,18 @@ def delivered(
     return tuple(mounts.values()), left
 
 
-def _wanted(one: AskedValue, emission: Emission) -> str:
+def _wanted(one: AskedValue, form: str, emission: Emission) -> str:
     if one.setting.access.kind != "mount":
         raise NotCarriedError(f"{one.setting.name} is no option of a mount")
     point = place(one, "mount point")
     if point not in emission.mounts:
         raise NotCarriedError(f"nothing is mounted at {point} here")
-    if "," in one.value:
-        raise NotCarriedError(f"the value {one.value!r} holds a comma, which separates options")
+    if set(one.value) & set(',"'):
+        raise NotCarriedError(f"the value {one.value!r} holds a comma or a quote, which separate options")
+    try:
+        FORMS[form](_with(emission.mounts[point], one))
+    except UsageError as error:
+        raise NotCarriedError(error.message) from None
     return point
 
 
@@ -78,9 +82,7 @@ def _with(mount: NewMount, one: AskedValue) -> NewMount:
 
 def form_text(found: DeliveredMount, form: str) -> str:
     """One mount in one of `mounting/emit.py`'s forms, with its reasons above."""
-    return hashed(found.comments) + FORMS[form](found.mount).replace(
-        "leadline mount plan", "leadline tune emit"
-    )
+    return hashed(found.comments) + FORMS[form](found.mount, by="leadline tune emit")
 
 
 def fstab(emission: Emission) -> Rendered:

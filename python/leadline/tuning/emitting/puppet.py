@@ -5,10 +5,11 @@ from __future__ import annotations
 import shlex
 from collections.abc import Sequence
 
-from leadline.mounting.emit import FORMS
+from leadline.escapes import puppet_text
 from leadline.tuning.emitting.delivery import DeliveredFile, Emission, Rendered, SettingDeed, hashed
 from leadline.tuning.emitting.everything import bundle, holds_already
 from leadline.tuning.emitting.host_files import HEAD
+from leadline.tuning.emitting.mounts import form_text
 
 NAME = "leadline_tuning.pp"
 _PATH = "['/usr/local/sbin', '/usr/local/bin', '/usr/sbin', '/usr/bin', '/sbin', '/bin']"
@@ -19,33 +20,28 @@ def puppet(emission: Emission) -> Rendered:
     made = bundle(emission, "puppet")
     parts = [part for file in made.files for part in _file(file)]
     parts += [_deed(deed) for deed in made.deeds]
-    parts += [hashed(one.comments) + FORMS["puppet"](one.mount) for one in made.mounts]
+    parts += [form_text(one, "puppet") for one in made.mounts]
     if not parts:
         return Rendered((), made.left_out)
     return Rendered((DeliveredFile(NAME, HEAD + "".join(f"\n{part}" for part in parts)),), made.left_out)
 
 
-def quoted(text: str) -> str:
-    """In single quotes, where only they and backslashes mean anything."""
-    return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
-
-
 def _resource(kind: str, title: str, rows: Sequence[tuple[str, str]]) -> str:
     width = max(len(name) for name, _ in rows)
     body = "".join(f"  {name:<{width}} => {value},\n" for name, value in rows)
-    return f"{kind} {{ {quoted(title)}:\n{body}}}\n"
+    return f"{kind} {{ {puppet_text(title)}:\n{body}}}\n"
 
 
 def _file(file: DeliveredFile) -> list[str]:
-    rows = (("ensure", "file"), ("mode", quoted(file.mode)), ("content", quoted(file.text)))
+    rows = (("ensure", "file"), ("mode", puppet_text(file.mode)), ("content", puppet_text(file.text)))
     found = [_resource("file", file.path, rows)]
     for command in file.effect:
         words = shlex.join(command)
         follows = (
-            ("command", quoted(words)),
+            ("command", puppet_text(words)),
             ("path", _PATH),
             ("refreshonly", "true"),
-            ("subscribe", f"File[{quoted(file.path)}]"),
+            ("subscribe", f"File[{puppet_text(file.path)}]"),
         )
         found.append(_resource("exec", f"{file.name}: {words}", follows))
     return found
@@ -53,8 +49,8 @@ def _file(file: DeliveredFile) -> list[str]:
 
 def _deed(deed: SettingDeed) -> str:
     rows = (
-        ("command", quoted(shlex.join(deed.write))),
-        ("unless", quoted(holds_already(deed))),
+        ("command", puppet_text(shlex.join(deed.write))),
+        ("unless", puppet_text(holds_already(deed))),
         ("path", _PATH),
         ("provider", "shell"),
     )

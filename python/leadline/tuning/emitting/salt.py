@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import io
 import shlex
 from typing import Any
 
-from leadline.mounting.emit import FORMS
+from leadline.escapes import yaml_text
+from leadline.mounting.emit import salt_state
 from leadline.tuning.emitting.delivery import DeliveredFile, Emission, Rendered, hashed
 from leadline.tuning.emitting.everything import bundle, holds_already
 from leadline.tuning.emitting.host_files import HEAD
@@ -16,8 +16,6 @@ NAME = "leadline_tuning.sls"
 
 def salt(emission: Emission) -> Rendered:
     """One file, read as YAML only: no value of it is a template."""
-    from ruamel.yaml import YAML
-
     made = bundle(emission, "salt")
     states: dict[str, Any] = {}
     for file in made.files:
@@ -32,14 +30,9 @@ def salt(emission: Emission) -> Rendered:
     for deed in made.deeds:
         states[deed.title] = {"cmd.run": [{"name": shlex.join(deed.write)}, {"unless": holds_already(deed)}]}
     for one in made.mounts:
-        states |= YAML(typ="safe").load(FORMS["salt"](one.mount))
+        states |= salt_state(one.mount)
     if not states:
         return Rendered((), made.left_out)
-    text = io.StringIO()
-    text.write(f"#!yaml\n{HEAD}")
-    for comments in (*(deed.comments for deed in made.deeds), *(one.comments for one in made.mounts)):
-        text.write(hashed(comments))
-    writer = YAML()
-    writer.width = 10_000
-    writer.dump(states, text)
-    return Rendered((DeliveredFile(NAME, text.getvalue()),), made.left_out)
+    parts = (*(deed.comments for deed in made.deeds), *(one.comments for one in made.mounts))
+    head = f"#!yaml\n{HEAD}" + "".join(hashed(comments) for comments in parts)
+    return Rendered((DeliveredFile(NAME, head + yaml_text(states)),), made.left_out)

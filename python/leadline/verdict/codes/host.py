@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from leadline.analysis.cells import worst_trial
 from leadline.store.tables import TrialRow
-from leadline.units import format_rate
+from leadline.units import format_duration, format_rate
 from leadline.verdict.codes.case import Case, Rule
 from leadline.verdict.codes.catalogue import catalogue
 from leadline.verdict.model import Code
@@ -64,6 +64,21 @@ def _noisy_host(case: Case) -> Iterator[Code]:
         yield kind.fire(f"{steal:.0%} of the CPUs' time was stolen in {trial}")
 
 
+def _worker_stopped(case: Case) -> Iterator[Code]:
+    """By the word of the worker's parent, to which the kernel tells each stop: a busy host stops nobody."""
+    kind = catalogue()["worker_stopped"]
+    stopped_ns, trial = worst_trial(case.good, lambda row: row.stopped_ns)
+    if stopped_ns <= 0:
+        return
+    whole_ns = next(row.ramp_ns + row.measured_ns for row in case.good if row.trial == trial)
+    share = stopped_ns / max(whole_ns, 1)
+    words = f"a signal (SIGSTOP or the like) had the worker of {trial} stopped for"
+    yield kind.fire(
+        f"{words} {format_duration(stopped_ns / 1e9)} of {format_duration(whole_ns / 1e9)}",
+        worse=share >= kind.thresholds["share_invalid"],
+    )
+
+
 def _clock_skew(case: Case) -> Iterator[Code]:
     kind = catalogue()["clock_skew"]
     skew_ns, trial = worst_trial(case.good, lambda row: None if row.hosts else row.start_skew_ns)
@@ -78,4 +93,5 @@ RULES: tuple[Rule, ...] = (
     _throttled,
     _noisy_host,
     _clock_skew,
+    _worker_stopped,
 )

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 from leadline.verdict.codes.case import Case, Rule
 from leadline.verdict.codes.catalogue import catalogue
@@ -64,4 +65,53 @@ def _fault_in_force(case: Case) -> Iterator[Code]:
         yield kind.fire(f"what was in force during {name} is not known: {why}")
 
 
-RULES: tuple[Rule, ...] = (_events_lost, _emulated_host, _imported, _replay_differs, _fault_in_force)
+def _target_changed(case: Case) -> Iterator[Code]:
+    """The target's mount around each trial, held against the one when the study was planned.
+
+    Settings that are proved may be options of mounts: then only what changes within a trial counts.
+    """
+    kind = catalogue()["target_changed"]
+    facts = case.facts
+    planned = {"file_system": facts.file_system, "source": facts.source, "options": list(facts.options)}
+    for trial in case.good:
+        if trial.mounts is None:
+            continue
+        before, after = (json.loads(trial.mounts)[moment] for moment in ("before", "after"))
+        same_plan = trial.states is None and trial.hosts is None
+        was = {**before, **planned} if same_plan and facts.source is not None else before
+        for moment, earlier, later in (("before", was, before), ("during", before, after)):
+            words, other = _mount_change(earlier, later)
+            if words:
+                yield kind.fire(f"{moment} {trial.trial} {words}", worse=other)
+                return
+
+
+def _mount_change(was: Mapping[str, Any], now: Mapping[str, Any]) -> tuple[str, bool]:
+    """What differs, or "", and whether another file system is there."""
+    if any(was[name] != now[name] for name in ("file_system", "source", "subtree")):
+        return f"another file system took its place ({was['file_system']}, then {now['file_system']})", True
+    added = [name for name in now["options"] if name not in was["options"]]
+    removed = [name for name in was["options"] if name not in now["options"]]
+    if added or removed:
+        changes = [f"{_public(name)} was added" for name in added]
+        changes += [f"{_public(name)} was removed" for name in removed]
+        return f"its mount options changed: {', '.join(changes)}", False
+    if was["mount_id"] != now["mount_id"]:
+        return "it was mounted anew", False
+    return "", False
+
+
+def _public(option: str) -> str:
+    """An option without a value that may name a host or an account."""
+    name, equals, value = option.partition("=")
+    return option if not equals or value.isdigit() else name
+
+
+RULES: tuple[Rule, ...] = (
+    _events_lost,
+    _emulated_host,
+    _imported,
+    _replay_differs,
+    _fault_in_force,
+    _target_changed,
+)
