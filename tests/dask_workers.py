@@ -105,8 +105,9 @@ class DaskWorkers:
         import psutil
 
         for child in psutil.Process(self.workers[name].pid).children(recursive=True):
-            if "spawn_main" in " ".join(child.cmdline()):
-                child.kill()
+            with suppress(psutil.Error):  # it ended meanwhile
+                if "spawn_main" in " ".join(child.cmdline()):
+                    child.kill()
 
     def _popen(
         self, words: Sequence[str], name: str, environment: dict[str, str], before: Sequence[str] = ()

@@ -153,7 +153,8 @@ class Running:
 
     def end(self, *expected: Expected) -> None:
         """Until the run is over; it must not break, and `expected` is what may make its cells unusable."""
-        self.process.communicate(timeout=100)
+        _, errors = self.process.communicate(timeout=100)
+        assert self.result.is_dir(), f"no result, exit code {self.process.returncode}: {errors}"
         assert_measured(self.process, self.result, *expected)
 
     def interrupt(self) -> None:

@@ -122,8 +122,8 @@ def test_a_directory_never_shows_a_file_and_a_kill_leaves_none(start: Start, tmp
     place = tmp_path / "place"
     place.mkdir()
     process = start("check", "--no-ceph", "--on", str(place))
-    wait_until(lambda: any("check.storage.child" in " ".join(one.cmdline()) for one in children(process.pid)))
-    child = next(one for one in children(process.pid) if "check.storage.child" in " ".join(one.cmdline()))
+    wait_until(lambda: bool(measuring(process.pid)))
+    (child, *_) = measuring(process.pid)
     wait_until(lambda: any(str(place) in words for words in open_files(child.pid)))
     assert list(place.iterdir()) == []
     process.kill()
@@ -139,8 +139,14 @@ def open_files(pid: int) -> Iterator[str]:
             yield str(one.readlink())
 
 
-def children(pid: int) -> list[psutil.Process]:
-    return psutil.Process(pid).children(recursive=True)
+def measuring(pid: int) -> list[psutil.Process]:
+    """Which processes below this one measure a place; others of them may end meanwhile."""
+    found = []
+    for child in psutil.Process(pid).children(recursive=True):
+        with suppress(psutil.Error):
+            if "check.storage.child" in " ".join(child.cmdline()):
+                found.append(child)
+    return found
 
 
 def test_what_carries_anything_is_never_written(leadline: Command, loops: Make, tmp_path: Path) -> None:
