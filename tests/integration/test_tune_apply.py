@@ -8,6 +8,7 @@ import signal
 import subprocess
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -128,6 +129,42 @@ def test_after_the_end_of_everything_revert_puts_back_what_nobody_does(alone: Al
     assert "what was to do it has ended" in alone.tune("status")
     alone.tune("revert")
     assert alone.value(KEY) == before
+
+
+@pytest.fixture
+def filled(alone: Alone) -> Iterator[Callable[[], None]]:
+    """Fills the journal's disk, a small one of its own."""
+    alone.state.mkdir(mode=0o700)
+    words = ["mount", "-t", "tmpfs", "-o", "size=256k,mode=700", "none", str(alone.state)]
+    subprocess.run(words, check=True, timeout=20)
+
+    def fill() -> None:
+        with (alone.state / "others").open("ab", buffering=0) as file, suppress(OSError):
+            while True:
+                file.write(b"x" * 512)
+
+    yield fill
+    subprocess.run(["umount", "--lazy", str(alone.state)], check=True, timeout=20)
+
+
+def test_a_disk_that_is_full_keeps_neither_the_guard_nor_revert_from_putting_back(
+    alone: Alone, filled: Callable[[], None]
+) -> None:
+    """So many changes that what is said of them when they are put back needs a page of its own."""
+    switches = ("sack", "timestamps", "window_scaling", "fastopen", "slow_start_after_idle")
+    changes = {KEY: "1234", OTHER: "1", **{f"net.ipv4.tcp_{name}": "0" for name in switches}}
+    before = [alone.value(key) for key in changes]
+    words = [f"{key}={value}" for key, value in changes.items()]
+
+    alone.tune("apply", *words, "--yes", "--confirm-within", "2s")
+    filled()
+    _until(lambda: [alone.value(key) for key in changes] == before)
+    _until(lambda: not alone.journal.state().outstanding())
+    (alone.state / "others").unlink()
+    alone.tune("apply", *words, "--yes")
+    filled()
+    assert alone.tune("revert").count("put back: ") == len(changes)
+    assert [alone.value(key) for key in changes] == before
 
 
 def test_two_at_once_are_refused(alone: Alone) -> None:

@@ -401,7 +401,7 @@ def test_a_switch_that_nobody_confirms_puts_everything_back(
     system: TuningSystem, journal: TuningJournal, root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run = _apply(system, journal, "backlog=4096").run
-    monkeypatch.setattr("leadline.tuning.changing.reverting.reached", lambda *_: system)
+    monkeypatch.setattr(holding, "reached", lambda *_: system)
 
     assert holding.wait(journal, run, 0.0) == "put back: nobody confirmed it in time"
     assert _sysctl(root, "net.core.somaxconn").read_text() == "128\n"
@@ -416,8 +416,7 @@ def test_a_switch_puts_everything_back_when_the_cluster_gets_worse(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     run = _apply(system, journal, "backlog=4096", "backfills=3").run
-    for module in ("reverting", "holding"):
-        monkeypatch.setattr(f"leadline.tuning.changing.{module}.reached", lambda *_: system)
+    monkeypatch.setattr(holding, "reached", lambda *_: system)
     cluster.checks = {"PG_AVAILABILITY": ("HEALTH_WARN", "8 pgs inactive")}
 
     assert "the cluster is worse off: PG_AVAILABILITY" in holding.wait(journal, run, 600.0)

@@ -14,7 +14,7 @@ from leadline.cli.machine.lab_words import print_json
 from leadline.units import format_duration
 
 if TYPE_CHECKING:
-    from leadline.tuning.changing.journal import JournalledChange, JournalState, TuningRun
+    from leadline.tuning.changing.state import JournalledChange, JournalState, TuningRun
 
 
 @click.command(short_help="Show what is changed, and whether it still holds")

@@ -8,16 +8,17 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from leadline.errors import LeadlineError, TuningError
 from leadline.tuning.access.ceph_config import lives_of_daemons
 from leadline.tuning.access.face import InForce, same_value
 from leadline.tuning.changes import SettingChange
 from leadline.tuning.changing.checks import check
-from leadline.tuning.changing.journal import Reach, TuningJournal
+from leadline.tuning.changing.journal import TuningJournal
 from leadline.tuning.changing.restarting import restart_daemons
-from leadline.tuning.changing.reverting import revert
+from leadline.tuning.changing.reverting import put_back
+from leadline.tuning.changing.state import JournalledChange, Reach
 from leadline.tuning.health import HealthSeen, health_of, worsened
 from leadline.tuning.settings import Setting
 from leadline.tuning.system import TuningSystem
@@ -86,7 +87,7 @@ def apply(
             deed.settle()
             deed.watch()
         except BaseException as error:
-            raise _undone(system, journal, run, error) from error
+            raise deed.undone(error) from error
         return Applied(run, checked.changes, checked.already, tuple(deed.pending))
 
 
@@ -100,22 +101,6 @@ def reach_of(system: TuningSystem) -> Reach:
     )
 
 
-def _undone(system: TuningSystem, journal: TuningJournal, run: str, error: BaseException) -> BaseException:
-    """The error that is raised once everything was put back, as far as it could be."""
-    back = revert(system, journal, run=run)
-    why = error.message if isinstance(error, LeadlineError) else f"{type(error).__name__}"
-    journal.say("ended", run=run, how=f"put back: {why}")
-    if not isinstance(error, Exception):
-        return error  # Ctrl-C is the caller's
-    remedy = error.remedy if isinstance(error, LeadlineError) else ""
-    if back.left:
-        left = "; ".join(back.left)
-        return TuningError(
-            f"{why}; and not everything could be put back: {left}", "leadline tune revert tries again"
-        )
-    return TuningError(f"{why}; all was put back as it was", remedy)
-
-
 @dataclass
 class _Deed:
     """One apply while it goes on."""
@@ -125,7 +110,7 @@ class _Deed:
     pace: Pace
     say: Callable[[str], None]
     run: str = ""
-    changes: list[SettingChange] = field(default_factory=list)
+    made: list[JournalledChange] = field(default_factory=list)
     pending: list[str] = field(default_factory=list)
     health: HealthSeen | None = None
     lives: dict[str, str] = field(default_factory=dict)
@@ -138,8 +123,34 @@ class _Deed:
             self.lives = lives_of_daemons(self.system.around)
         by_s = time.time() + confirm_within_s if confirm_within_s else 0.0
         known = self.health.as_json() | {"expected": self._expected(changes)} if self.health else {}
-        self.run = self.journal.begin(reach_of(self.system), by_s, known)
+        entries = [(change, self.system.setting(change.setting)) for change in changes]
+        self.run = self.journal.begin(reach_of(self.system), by_s, known, entries)
         return self.run
+
+    @property
+    def changes(self) -> list[SettingChange]:
+        """What was set so far."""
+        return [one.change for one in self.made]
+
+    def undone(self, error: BaseException) -> BaseException:
+        """The error that is raised once everything was put back, as far as it could be.
+
+        What was made is remembered here: the journal may be the very thing that has failed.
+        """
+        back = put_back(self.journal, reversed(self.made), lambda _: self.system)
+        why = error.message if isinstance(error, LeadlineError) else f"{type(error).__name__}"
+        unsaid = self.journal.say_if_it_can("ended", run=self.run, how=f"put back: {why}")
+        if not isinstance(error, Exception):
+            return error  # Ctrl-C is the caller's
+        remedy = error.remedy if isinstance(error, LeadlineError) else ""
+        if back.left:
+            left = "; ".join(back.left)
+            return TuningError(
+                f"{why}; and not everything could be put back: {left}", "leadline tune revert tries again"
+            )
+        if unsaid or back.unwritten:
+            remedy = "see to the journal's disk; until then `leadline tune status` says that it was changed"
+        return TuningError(f"{why}; all was put back as it was", remedy)
 
     def _expected(self, changes: Sequence[SettingChange]) -> list[str]:
         kinds = {self.system.setting(change.setting).access.kind for change in changes}
@@ -155,10 +166,11 @@ class _Deed:
                 f" {now.value if now.known else now.reason}: somebody else changes it",
                 "find out who, then apply again",
             )
-        number = self.journal.changing(self.run, change, setting, self.system.life(setting, change.place))
-        self.changes.append(change)
+        one = self.journal.changing(self.run, change, setting, self.system.life(setting, change.place))
+        self.made.append(one)
         self.system.write(change)
-        self.journal.say("done", number=number)
+        self.made[-1] = replace(one, done=True)
+        self.journal.say("done", number=one.number)
         was = "not set" if change.before is None else change.before
         self.say(f"{setting.name} on {change.place.words}: {was} -> {change.value}")
 
