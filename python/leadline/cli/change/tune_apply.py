@@ -109,7 +109,8 @@ def command(
                 system, changes, allowed=options["accept"], journal=journal, pace=pace, where=where,
                 switch=switch, say=(lambda _: None) if as_json else echo,
             )  # fmt: skip
-    _print_done(done, within_s, which, as_json)
+    again = ("--restart",) if options["restart"] else ()
+    _print_done(done, within_s, journal.command("confirm"), journal.command("revert", *again), as_json)
 
 
 def _asked(words: Sequence[str], on: Sequence[str]) -> tuple[AskedChange, ...]:
@@ -143,7 +144,7 @@ def _print_changes(
         echo(f"{words}: {one.setting} on {one.place.words}: {was} -> {one.value}")
 
 
-def _print_done(done: Applied, within_s: float, which: TuneOptions, as_json: bool) -> None:
+def _print_done(done: Applied, within_s: float, confirm: str, revert: str, as_json: bool) -> None:
     if as_json:
         rows = {
             "changes": [_row(one) for one in done.changes],
@@ -157,10 +158,9 @@ def _print_done(done: Applied, within_s: float, which: TuneOptions, as_json: boo
         echo(f"note: {words}")
     if not done.changes:
         return
-    rest = f" --lab {which.lab}" if which.lab else f" --state {which.state}" if which.state else ""
     if within_s:
-        echo(f"all is put back in {format_duration(round(within_s))} unless: leadline tune confirm{rest}")
-    echo(f"take it back with: leadline tune revert{rest}")
+        echo(f"all is put back in {format_duration(round(within_s))} unless: {confirm}")
+    echo(f"take it back with: {revert}")
 
 
 @contextmanager

@@ -39,7 +39,7 @@ def command(run: str, force: bool, forget: bool, restart: bool, which: TuneOptio
 
     with opened(which, restart=restart) as (system, journal):
         if run and run not in journal.state().runs:
-            raise UsageError(f"the journal has no run {run}", "`leadline tune status` lists them")
+            raise UsageError(f"the journal has no run {run}", f"`{journal.command('status')}` lists them")
         found = Reverted()
         if journal.state().outstanding(run):
             found = revert(

@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from leadline.cli.change.tune_reach import TuneOptions, journal_directory, system_options
+from leadline.cli.change.tune_reach import TuneOptions, journal_meant, system_options
 from leadline.cli.console import echo
 from leadline.cli.machine.lab_words import print_json
 from leadline.units import format_duration
 
 if TYPE_CHECKING:
+    from leadline.tuning.changing.journal import TuningJournal
     from leadline.tuning.changing.state import JournalledChange, JournalState, TuningRun
 
 
@@ -22,15 +23,20 @@ if TYPE_CHECKING:
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def command(which: TuneOptions, as_json: bool) -> None:
     """Show every change that was not put back, whether it is in force still, and what waits for a word."""
-    from leadline.tuning.changing.journal import TuningJournal
-
-    directory = journal_directory(which)
-    state = TuningJournal(directory).state()
+    journal = journal_meant(which)
+    state = journal.state()
     rows = [_row(one, state) for one in reversed(state.outstanding())]
-    runs = [_run(run, state) for run in state.runs.values() if state.outstanding(run.id) or run.ended]
+    runs = [
+        _run(run, journal, state) for run in state.runs.values() if state.outstanding(run.id) or run.ended
+    ]
     if as_json:
         print_json(
-            {"format": "leadline.tune-status/1", "journal": str(directory), "changes": rows, "runs": runs}
+            {
+                "format": "leadline.tune-status/1",
+                "journal": str(journal.directory),
+                "changes": rows,
+                "runs": runs,
+            }
         )
         return
     for row in rows:
@@ -80,11 +86,12 @@ def _state(one: JournalledChange, state: JournalState) -> str:
         return "; ".join(f"{words}{until}" for words in amiss) or "in force"
 
 
-def _run(run: TuningRun, state: JournalState) -> dict[str, Any]:
-    return {"run": run.id, "confirm_by_unix_s": run.confirm_by_s or None, "state": _waits(run, state)}
+def _run(run: TuningRun, journal: TuningJournal, state: JournalState) -> dict[str, Any]:
+    waits = _waits(run, journal, state)
+    return {"run": run.id, "confirm_by_unix_s": run.confirm_by_s or None, "state": waits}
 
 
-def _waits(run: TuningRun, state: JournalState) -> str:
+def _waits(run: TuningRun, journal: TuningJournal, state: JournalState) -> str:
     from leadline.tuning.changing.holding import is_held
 
     if run.ended:
@@ -93,7 +100,9 @@ def _waits(run: TuningRun, state: JournalState) -> str:
         return ""
     left_s = run.confirm_by_s - time.time()
     if is_held(run):
-        return f"is put back in {format_duration(max(0, round(left_s)))} unless: leadline tune confirm"
+        confirm = journal.command("confirm")
+        return f"is put back in {format_duration(max(0, round(left_s)))} unless: {confirm}"
     return (
-        "was to be put back unless confirmed, and what was to do it has ended: leadline tune revert does it"
+        "was to be put back unless confirmed, and what was to do it has ended;"
+        f" put it back with: {journal.command('revert')}"
     )

@@ -6,9 +6,11 @@ set and read back; then until daemons have it in force and for some time more, t
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 
 from leadline.errors import LeadlineError, TuningError
 from leadline.tuning.access.ceph_config import lives_of_daemons
@@ -94,8 +96,9 @@ def apply(
 def reach_of(system: TuningSystem) -> Reach:
     """How the same system is reached later."""
     around = system.around
+    conf = str(around.conf or os.environ.get("CEPH_CONF") or "")  # who reverts it may have another
     return Reach(
-        str(around.conf.absolute()) if around.conf else "",
+        str(Path(conf).absolute()) if conf else "",
         around.client_name or "",
         {host: str(path) for host, path in around.namespaces.items()},
     )
@@ -146,10 +149,12 @@ class _Deed:
         if back.left:
             left = "; ".join(back.left)
             return TuningError(
-                f"{why}; and not everything could be put back: {left}", "leadline tune revert tries again"
+                f"{why}; and not everything could be put back: {left}",
+                f"try again: {self.journal.command('revert')}",
             )
         if unsaid or back.unwritten:
-            remedy = "see to the journal's disk; until then `leadline tune status` says that it was changed"
+            status = self.journal.command("status")
+            remedy = f"see to the journal's disk; until then `{status}` says that it was changed"
         return TuningError(f"{why}; all was put back as it was", remedy)
 
     def _expected(self, changes: Sequence[SettingChange]) -> list[str]:

@@ -9,6 +9,7 @@ import fcntl
 import json
 import os
 import secrets
+import shlex
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -47,12 +48,25 @@ def state_directory(variables: Mapping[str, str]) -> Path:
 
 
 class TuningJournal:
-    """The journal in a directory, which is made when something is first written."""
+    """The journal in a directory, which is made when something is first written.
 
-    def __init__(self, directory: Path, now_ns: Callable[[], int] = time.time_ns) -> None:
+    `options` are those by which `leadline tune` means this journal and its system, where it was told some.
+    """
+
+    def __init__(
+        self, directory: Path, now_ns: Callable[[], int] = time.time_ns, options: Sequence[str] = ()
+    ) -> None:
         self.directory = directory
         self._now_ns = now_ns
+        self._options = tuple(options)
         self._locks = 0
+
+    def command(self, verb: str, *words: str) -> str:
+        """The command line of a verb of `leadline tune` that means this journal, from any directory."""
+        options = self._options
+        if not options and self.directory != state_directory(os.environ):
+            options = ("--state", str(self.directory.absolute()))
+        return shlex.join(["leadline", "tune", verb, *words, *options])
 
     @property
     def path(self) -> Path:
@@ -121,7 +135,7 @@ class TuningJournal:
                     holder = os.pread(descriptor, 20, 0).decode(errors="replace").strip() or "?"
                     raise RefusedChangeError(
                         f"process {holder} is changing settings ({self.directory}): nothing was changed",
-                        "wait for it, or end it and run: leadline tune revert",
+                        f"wait for it, or end it and run: {self.command('revert')}",
                     ) from None
                 time.sleep(0.05)
 
