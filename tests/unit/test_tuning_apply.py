@@ -15,7 +15,7 @@ from leadline.errors import LeadlineError, RefusedChangeError, SpecError, Tuning
 from leadline.tuning.changes import SettingChange, SettingPlace
 from leadline.tuning.changing import holding
 from leadline.tuning.changing.applying import Applied, DeadMansSwitch, Pace, apply
-from leadline.tuning.changing.checks import check
+from leadline.tuning.changing.checks import UNHEALTHY, check
 from leadline.tuning.changing.journal import TuningJournal
 from leadline.tuning.changing.plans import parse_plan, parse_words, resolve
 from leadline.tuning.changing.reverting import revert
@@ -232,6 +232,30 @@ def test_a_cluster_that_is_worse_off_gets_everything_back_at_once(
         _apply(system, journal, "backlog=4096", "backfills=3")
     assert "OLD" not in str(failed.value)
     assert _everything(root, cluster) == before
+
+
+@pytest.mark.parametrize(
+    ("code", "severity", "says"),
+    [
+        ("PG_DAMAGED", "HEALTH_ERR", "the cluster is in HEALTH_ERR (PG_DAMAGED: some words)"),
+        ("SLOW_OPS", "HEALTH_WARN", "the cluster reports slow operations (SLOW_OPS: some words)"),
+    ],
+)
+def test_a_cluster_in_trouble_is_changed_only_by_name(
+    system: TuningSystem, journal: TuningJournal, cluster: FakeCluster, code: str, severity: str, says: str
+) -> None:
+    """As a run adds no load there; what is of this host alone is no matter of the cluster."""
+    cluster.checks = {code: (severity, "some words")}
+    with pytest.raises(RefusedChangeError) as refused:
+        _apply(system, journal, "backlog=4096", "backfills=3")
+    assert says in refused.value.message
+    assert "--ignore-health" in refused.value.remedy
+    assert not cluster.config
+    assert _apply(system, journal, "swappiness=1").changes
+    with pytest.raises(RefusedChangeError):
+        check(system, _changes(system, "backfills=3"))
+
+    assert _apply(system, journal, "backfills=3", allowed=(UNHEALTHY,)).changes
 
 
 def test_the_warning_that_a_flag_is_set_is_no_worsening(

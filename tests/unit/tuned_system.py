@@ -164,7 +164,8 @@ class FakeCluster:
             for code, (severity, words) in self.checks.items()
         }
         groups = [{"state_name": "active+clean", "count": 8}]
-        health = {"status": "HEALTH_WARN" if checks else "HEALTH_OK", "checks": checks}
+        graver = "HEALTH_ERR" if "HEALTH_ERR" in [one for one, _ in self.checks.values()] else "HEALTH_WARN"
+        health = {"status": graver if checks else "HEALTH_OK", "checks": checks}
         return {"fsid": FSID, "health": health, "pgmap": {"pgs_by_state": groups}}
 
     def _versions(self) -> Any:

@@ -31,7 +31,7 @@ from leadline.cli.measure.gate_options import AskedGates
 from leadline.cli.measure.growth import make_growth
 from leadline.cli.measure.run import make_options, run_and_conclude
 from leadline.cli.measure.study_options import KnownServers, load_plan, study_options
-from leadline.cli.options import out_option
+from leadline.cli.options import ignore_health_option, out_option
 from leadline.cli.paths import AskedPath, place_for
 from leadline.cli.signals import StopRequest
 from leadline.cli.trust import require_trust, trust_option
@@ -82,7 +82,7 @@ _VERB = "tune prove"  # goes on with what it began
 @click.option("--resume", type=AskedPath(), metavar="DIR", help="Go on with this proof.")
 @trust_option
 @click.option("--grace", metavar="TIME", default="60s", show_default=True, help="How late a trial may be.")
-@click.option("--ignore-health", is_flag=True, help="Go on in HEALTH_ERR or with slow operations.")
+@ignore_health_option
 @click.option("--quiet", is_flag=True, help="No progress; errors still show.")
 def command(
     study: str,
@@ -306,9 +306,12 @@ def _start(
     from leadline.observe.host import host
     from leadline.run.model import RunRequest, Steering
     from leadline.run.session import new_run
+    from leadline.tuning.health import refuse_in_trouble
     from leadline.tuning.proving.proof import as_manifest
 
     with _planned(plan_of, asked) as planned, _kept(planned, asked.state) as (labs, journal):
+        if not flags["ignore_health"] and any(one.setting.of_cluster for one in planned.proved):
+            refuse_in_trouble(planned.system.around)
         study, plan, facts = planned.study, planned.plan, planned.facts
         details = {
             "created": datetime.now(UTC).isoformat(timespec="seconds"),

@@ -29,7 +29,7 @@ from leadline.cli.measure.hosts_options import (
     recruiting,
 )
 from leadline.cli.measure.study_options import KnownServers, application_options, load_plan, study_options
-from leadline.cli.options import out_option
+from leadline.cli.options import ignore_health_option, out_option
 from leadline.cli.paths import AskedPath, place_for
 from leadline.cli.requiring import check_required, require_option, required_of
 from leadline.cli.signals import StopRequest
@@ -73,9 +73,7 @@ _Asked = tuple[
     show_default=True,
     help="How late a trial may be before it is given up.",
 )
-@click.option(
-    "--ignore-health", is_flag=True, help="Go on when the cluster is in HEALTH_ERR or has slow operations."
-)
+@ignore_health_option
 @under_fault_option
 @click.option(
     "--degraded",

@@ -32,6 +32,7 @@ from leadline.cli.signals import StopRequest
 from leadline.errors import ResultError, UsageError
 from leadline.store.files import PROOF
 from leadline.tuning.changing.journal import TuningJournal
+from leadline.tuning.health import refuse_in_trouble
 from leadline.tuning.proving.kept import kept
 from leadline.tuning.proving.proof import WITHOUT
 from leadline.tuning.searching.asked import SearchedSettings, searched_settings
@@ -137,6 +138,8 @@ def start(plan_of: tuple[Any, ...], asked: AskedSearch, out: Path, stop: StopReq
         kept(journal_in, system) as journal,
     ):
         space = asked.space if asked.space is not None else _audited(system, asked.words.work)
+        if any(system.setting(part.name).of_cluster for part in space):
+            refuse_in_trouble(system.around, "mend the cluster first")
         searched = searched_settings(space, system, client_of(facts[WITHOUT]), asked.words.allowed)
         own = plan_of_states(plan, names, 0, plan.seed)
         options = make_options(study, facts_of_states(facts, names), flags, labs)
