@@ -108,6 +108,7 @@ class FakeCluster:
         self.at_start = {"osd_op_num_shards"}
         self.started_with: dict[tuple[int, str], str] = {}
         self.silent = False
+        self.keys: dict[str, str] = {}
         self.asked: list[str] = []
 
     def mon(self, prefix: str, **arguments: Any) -> Any:
@@ -118,8 +119,8 @@ class FakeCluster:
     def text(self, prefix: str, **arguments: Any) -> str:
         """See AskedCluster."""
         self._heard(prefix)
-        answer = getattr(self, "_" + prefix.replace(" ", "_"))(**arguments)
-        if prefix.rpartition(" ")[2] in ("set", "rm", "unset"):
+        answer = getattr(self, "_" + prefix.replace(" ", "_").replace("-", "_"))(**arguments)
+        if prefix.rpartition(" ")[2] in ("set", "rm", "unset") and not prefix.startswith("config-key"):
             self.checks |= self.checks_after_change
         return str(answer or "")
 
@@ -187,6 +188,15 @@ class FakeCluster:
 
     def _config_rm(self, who: str, name: str) -> None:
         self.config.pop((who, name), None)
+
+    def _config_key_set(self, key: str, val: str) -> None:
+        self.keys[key] = val
+
+    def _config_key_rm(self, key: str) -> None:
+        self.keys.pop(key, None)
+
+    def _config_key_dump(self, key: str) -> Any:
+        return {name: value for name, value in self.keys.items() if name.startswith(key)}
 
     def _osd_dump(self) -> Any:
         osds = [

@@ -37,6 +37,7 @@ from leadline.cli.signals import StopRequest
 from leadline.cli.trust import require_trust, trust_option
 from leadline.errors import UsageError
 from leadline.tuning.settings import PriceKind
+from leadline.units import quoted
 
 if TYPE_CHECKING:
     from leadline.plan.model import Plan
@@ -125,7 +126,7 @@ def command(
         if any((*others, kind, dry_run, own, state)):
             raise UsageError(
                 "--resume goes on with a proof as it was planned: it takes no study, setting or target",
-                f"write: leadline tune prove --resume {resume}",
+                f"write: leadline tune prove --resume {quoted(resume)}",
             )
         seen = require_trust(resume, "change the settings that it names", trusted=trusted)
         return run_and_conclude(resume, AskedGates(), lambda stop: _resume(resume, seen, stop, quiet), _VERB)
@@ -135,7 +136,9 @@ def command(
         )
     path = place_for(out, f"prove-{Path(study).stem}")
     if path.exists():
-        raise UsageError(f"{path} exists already", f"another --out, or: leadline tune prove --resume {path}")
+        raise UsageError(
+            f"{path} exists already", f"another --out, or: leadline tune prove --resume {quoted(path)}"
+        )
     base = f"compare.base={_without()}"
     asked = AskedProof(words, kind or "factorial", way, allowed, own, state)
     blocks = asked.blocks if blocks is None else blocks
@@ -310,8 +313,10 @@ def _start(
     from leadline.tuning.proving.proof import as_manifest
 
     with _planned(plan_of, asked) as planned, _kept(planned, asked.state) as (labs, journal):
-        if not flags["ignore_health"] and any(one.setting.of_cluster for one in planned.proved):
-            refuse_in_trouble(planned.system.around)
+        if any(one.setting.of_cluster for one in planned.proved) and planned.mounts is None:
+            if not flags["ignore_health"]:
+                refuse_in_trouble(planned.system.around)
+            journal.hold_cluster()
         study, plan, facts = planned.study, planned.plan, planned.facts
         details = {
             "created": datetime.now(UTC).isoformat(timespec="seconds"),
@@ -374,14 +379,15 @@ def with_states_of(
     from leadline.tuning.proving.states import SettingStates
 
     if "search" in seen.manifest:
-        raise UsageError(f"{path} is a search", f"go on with: leadline tune search --resume {path}")
+        raise UsageError(f"{path} is a search", f"go on with: leadline tune search --resume {quoted(path)}")
     if "states" in seen.manifest:
         raise UsageError(
-            f"{path} is the proof of a search", f"go on with: leadline tune search --resume {path.parent}"
+            f"{path} is the proof of a search",
+            f"go on with: leadline tune search --resume {quoted(path.parent)}",
         )
     proved = of_manifest(seen.manifest)
     if not proved:
-        raise UsageError(f"{path} proves no settings", f"go on with: leadline run --resume {path}")
+        raise UsageError(f"{path} proves no settings", f"go on with: leadline run --resume {quoted(path)}")
     if (wanted := mounts_of(seen.manifest)) is not None:
         with made(wanted) as mounts:
             return then(MountedStates(proved, mounts.clients, wanted))

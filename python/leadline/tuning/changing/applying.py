@@ -17,6 +17,7 @@ from leadline.tuning.access.ceph_config import lives_of_daemons
 from leadline.tuning.access.face import InForce, same_value
 from leadline.tuning.changes import SettingChange
 from leadline.tuning.changing.checks import check
+from leadline.tuning.changing.cluster_lock import ClusterLock, cluster_locked
 from leadline.tuning.changing.journal import TuningJournal
 from leadline.tuning.changing.restarting import restart_daemons
 from leadline.tuning.changing.reverting import put_back
@@ -79,18 +80,20 @@ def apply(
         checked = check(system, changes, allowed, where)
         if not checked.changes:
             return Applied("", (), checked.already)
-        deed = _Deed(system, journal, pace, say)
-        run = deed.begin(checked.changes, switch.within_s if switch else 0.0)
-        try:
-            if switch is not None:
-                switch.start(run, switch.within_s)
-            for change in checked.changes:
-                deed.make(change)
-            deed.settle()
-            deed.watch()
-        except BaseException as error:
-            raise deed.undone(error) from error
-        return Applied(run, checked.changes, checked.already, tuple(deed.pending))
+        of_cluster = any(change.place.cluster for change in checked.changes)
+        with cluster_locked(system.around, needed=of_cluster) as lock:
+            deed = _Deed(system, journal, pace, say, lock)
+            run = deed.begin(checked.changes, switch.within_s if switch else 0.0)
+            try:
+                if switch is not None:
+                    switch.start(run, switch.within_s)
+                for change in checked.changes:
+                    deed.make(change)
+                deed.settle()
+                deed.watch()
+            except BaseException as error:
+                raise deed.undone(error) from error
+            return Applied(run, checked.changes, checked.already, tuple(deed.pending))
 
 
 def reach_of(system: TuningSystem) -> Reach:
@@ -112,6 +115,7 @@ class _Deed:
     journal: TuningJournal
     pace: Pace
     say: Callable[[str], None]
+    lock: ClusterLock
     run: str = ""
     made: list[JournalledChange] = field(default_factory=list)
     pending: list[str] = field(default_factory=list)
@@ -164,6 +168,7 @@ class _Deed:
     def make(self, change: SettingChange) -> None:
         """Journal what is there, set it, read it back; what somebody else did since the check is found."""
         setting = self.system.setting(change.setting)
+        self.lock.renew()
         now = self.system.read(setting, change.place)
         if not now.known or now.before != change.before:
             raise TuningError(
@@ -189,17 +194,22 @@ class _Deed:
             daemons = [one.daemon for one in self.system.in_force(setting, change.place)]
             if setting.needs == "restart" and daemons and self.system.restart is not None:
                 assert self.health is not None  # noqa: S101 - there are daemons
-                restart_daemons(self.system, daemons, self.health, self.say)
+                restart_daemons(self.system, daemons, self.health, self._say_and_renew)
                 self.lives = lives_of_daemons(self.system.around)
                 self.restarted.add(setting.name)
                 self._each_holds(self.pace.settle_s)
             else:
                 self.pending.append(_pending(setting, change, daemons))
 
+    def _say_and_renew(self, words: str) -> None:
+        self.lock.renew()
+        self.say(words)
+
     def _each_holds(self, settle_s: float) -> None:
         """Polls until nothing is amiss, then for `hold_s` more: mClock takes values back some time after."""
         end, since = time.monotonic() + settle_s, 0.0
         while True:
+            self.lock.renew()
             amiss = [words for change in self.changes for words in self._amiss(change)]
             now = time.monotonic()
             if amiss and now > end:
@@ -234,6 +244,7 @@ class _Deed:
         expected = self._expected(self.changes)
         begun, bad_since = time.monotonic(), 0.0
         while True:
+            self.lock.renew()
             now = time.monotonic()
             worse = worsened(self.health, health_of(self.system.around), expected)
             bad_since = (bad_since or now) if worse else 0.0

@@ -13,6 +13,7 @@ from contextlib import contextmanager, suppress
 
 from leadline.errors import LeadlineError
 from leadline.tuning.changing.applying import reach_of
+from leadline.tuning.changing.cluster_lock import PROOF_S, ClusterLock
 from leadline.tuning.changing.journal import TuningJournal
 from leadline.tuning.changing.state import JournalledChange
 from leadline.tuning.proving.proof import ProvedSetting
@@ -24,6 +25,7 @@ class ProofJournal:
 
     def __init__(self, journal: TuningJournal, system: TuningSystem) -> None:
         self._journal, self._system = journal, system
+        self._lock = ClusterLock(system.around, PROOF_S)
         self._run = ""
         self._own: set[int] = set()
 
@@ -32,8 +34,22 @@ class ProofJournal:
         """Where it is, for whoever looks for it later."""
         return str(self._journal.directory)
 
+    def hold_cluster(self) -> None:
+        """Nobody else changes settings of the cluster until this ends. Raises RefusedChangeError."""
+        self._lock.take()
+
+    def renew(self) -> None:
+        """Called before and after each trial. Raises TuningError where the cluster's lock was broken."""
+        self._lock.renew()
+
+    def release(self) -> None:
+        """Others may."""
+        self._lock.release()
+
     def announce(self, one: ProvedSetting, value: str) -> None:
         """Said and synced before the setting has this value for the first time."""
+        if one.setting.of_cluster:
+            self.hold_cluster()
         if self._entry(one) is None:
             if not self._run:
                 room = [(one.change, one.setting)]
@@ -79,4 +95,8 @@ class ProofJournal:
 def kept(journal: TuningJournal, system: TuningSystem) -> Iterator[ProofJournal]:
     """Nobody else changes settings by this journal meanwhile. Raises RefusedChangeError, naming who."""
     with journal.locked():
-        yield ProofJournal(journal, system)
+        found = ProofJournal(journal, system)
+        try:
+            yield found
+        finally:
+            found.release()
