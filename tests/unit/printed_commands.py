@@ -6,6 +6,7 @@ import ast
 import re
 import shlex
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 
 import click
@@ -19,6 +20,7 @@ _PLACEHOLDER = re.compile(r"[A-Z|]")  # of a verb: none of ours has one
 _VERBS = frozenset(leadline.list_commands(click.Context(leadline)))
 # Behind one of these a text tells a command; elsewhere it may be about the program: "leadline works there".
 _TOLD = re.compile(r"(?:^|[`:(]\s?|\n\s+|or |and |try |use |Run |Do\S*: )leadline ([^`;\n]*)")
+_OF_RESULT = re.compile(r"leadline (?:undo|show|(?:run|tune prove|tune search) --resume) $| --resume $")
 _WORDS = "and|or|then|on|with|does|has|lists|shows|there|says|tries|in|where|again|of"
 _ENDS = re.compile(rf"\)(?=\W|$)|, (?![-\w]+=)|\. |: |\.$| (?:{_WORDS}) ")
 
@@ -75,6 +77,17 @@ def texts() -> Iterator[tuple[str, str]]:
     for path in sorted([*PACKAGE.rglob("*.yaml"), *(ROOT / "docs").rglob("*.md"), ROOT / "README.md"]):
         for number, line in enumerate(path.read_text().splitlines(), start=1):
             yield f"{path.relative_to(ROOT)}:{number}", line
+
+
+def unquoted() -> Iterator[str]:
+    """Places of the package where a result's path is put into a command as a shell would split it."""
+    for path in sorted(PACKAGE.rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if not isinstance(node, ast.JoinedStr):
+                continue
+            for before, hole in pairwise(node.values):
+                if _OF_RESULT.search(_part(before)) and "quote" not in ast.dump(hole):
+                    yield f"{path.relative_to(ROOT)}:{node.lineno}"
 
 
 def _part(value: ast.expr) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from printed_commands import texts, told, wrong
+from printed_commands import texts, told, unquoted, wrong
 
 from leadline.cli.change.tune_reach import TuneOptions, journal_meant
 from leadline.tuning.changing.journal import TuningJournal, state_directory
@@ -17,6 +17,10 @@ def test_every_command_that_is_told_has_its_verb_and_options() -> None:
     assert [
         f"{place}: leadline {command}: {why}" for place, command in found if (why := wrong(command))
     ] == []
+
+
+def test_the_path_of_a_result_is_printed_as_a_shell_takes_it_for_one_word() -> None:
+    assert list(unquoted()) == []
 
 
 @pytest.mark.parametrize(

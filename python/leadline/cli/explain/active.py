@@ -14,6 +14,7 @@ import click
 from leadline.cli.console import echo
 from leadline.cli.trust import require_trust
 from leadline.errors import UsageError
+from leadline.units import quoted
 
 if TYPE_CHECKING:
     from leadline.plan.model import Plan, PlannedCell
@@ -185,7 +186,7 @@ def _decided(out: Path, plan: Plan, chosen: ChosenExperiment) -> Decided:
     before, changed = (tables[cell.id] for cell in plan.cells)
     ratio = compare_cells(before, changed, chosen.experiment.metric)
     if ratio is None:
-        raise UsageError("the experiment's trials failed", f"see: leadline show {out}")
+        raise UsageError("the experiment's trials failed", f"see: leadline show {quoted(out)}")
     estimate = ratio.estimate()
     low, high = estimate.low or estimate.value, estimate.high or estimate.value
     return decide(chosen, estimate.value, low, high)
