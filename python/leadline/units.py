@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import re
+import shlex
 from decimal import Decimal
 
 from leadline.errors import SpecError
@@ -279,6 +280,11 @@ def whole_percent(share: float | None) -> str:
         return "below 0.5 %" if share >= 0.0001 else "below 0.01 %"
     text = f"{share:.0%}" if share == 1 or f"{share:.0%}" != "100%" else "above 99.5%"
     return text.replace("%", " %")
+
+
+def quoted(word: object) -> str:
+    """A word of a command that is printed for a user to run: as a shell takes it for one."""
+    return shlex.quote(str(word))
 
 
 def printable(text: object) -> str:

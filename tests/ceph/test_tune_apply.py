@@ -4,18 +4,22 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from printed_commands import told
+from tuned_system import without_checksums
 
 from leadline import lab as leadline_lab
 from leadline.errors import TuningError
 from leadline.tuning.changes import SettingChange, SettingPlace
 from leadline.tuning.changing.applying import Pace, apply
+from leadline.tuning.changing.cluster_lock import ClusterLock
 from leadline.tuning.changing.journal import TuningJournal
 from leadline.tuning.changing.reverting import revert
 from leadline.tuning.system import TuningSystem
@@ -123,7 +127,7 @@ def test_the_process_of_a_mount_that_ended_took_its_values_with_it(
     place = SettingPlace(str(lab.record.paths.mount))
     journal = TuningJournal(tmp_path / "state")
     apply(system, [SettingChange("client_cache_size", place, "8192")], journal=journal, pace=QUICK)
-    text = journal.path.read_text()
+    text = without_checksums(journal.path.read_bytes())
     pid = next(one.life for one in journal.state().changes).split(":")[1]
     journal.path.write_text(text.replace(f"process:{pid}:", f"process:{int(pid) + 1}:"))
 
@@ -149,6 +153,58 @@ def test_daemons_that_need_it_are_restarted_one_after_the_other(
         assert not revert(None, journal, restart=lab.restart_daemon).left
         _until_up(lab)
     assert _everything(lab) == before[0]
+
+
+def test_the_lock_of_a_cluster_holds_for_another_journal_and_is_broken_by_name(
+    leadline: Command, lab: leadline_lab.Lab, tmp_path: Path
+) -> None:
+    """Also the way back that is printed with --conf is the one that is needed."""
+    before = _everything(lab)
+    conf = ("--conf", str(lab.record.paths.conf))
+    words = ("tune", "apply", "osd_max_backfills=3", "--yes", "--watch", "0s", *conf)
+    with TuningSystem(conf=lab.record.paths.conf) as system:
+        lock = ClusterLock(system.around)
+        lock.take()
+        refused = leadline(*words, "--state", str(tmp_path / "other"))
+        assert refused.returncode == 2
+        assert "is changing settings of this cluster: nothing was changed" in refused.stderr
+        (breaking,) = told(refused.stderr)
+        assert "is running on this host" in leadline(*shlex.split(breaking)).stderr
+        ((key, text),) = lab.ceph.json("config-key", "dump", "leadline/tuning-lock/").items()
+        elsewhere = json.dumps(json.loads(text) | {"process": "elsewhere 5"})
+        lab.ceph.run("config-key", "set", key, elsewhere)
+        assert "the cluster's lock: process" in leadline("tune", "status", *conf).stdout
+        assert "removed: the lock of process" in leadline(*shlex.split(breaking)).stdout
+    done = leadline(*words)
+    assert done.returncode == 0, done.stderr
+    assert not lab.ceph.json("config-key", "dump", "leadline/tuning-lock/")
+    (back,) = told(done.stdout)
+    assert "put back: osd_max_backfills" in leadline(*shlex.split(back)).stdout
+    assert _everything(lab) == before
+
+
+def test_a_cluster_in_health_err_is_changed_by_name_alone(
+    leadline: Command, lab: leadline_lab.Lab, tmp_path: Path
+) -> None:
+    words = ("osd_max_backfills=3", "--yes", "--watch", "0s", "--lab", lab.record.name)
+    lab.ceph.run("osd", "set-full-ratio", "0.00001")
+    try:
+        _until(lambda: lab.ceph.json("health")["status"] == "HEALTH_ERR")
+        refused = leadline("tune", "apply", *words)
+        assert refused.returncode == 2
+        assert "the cluster is in HEALTH_ERR" in refused.stderr
+        assert leadline("tune", "apply", *words, "--ignore-health").returncode == 0
+    finally:
+        lab.ceph.run("osd", "set-full-ratio", "0.95")
+        leadline("tune", "revert", "--lab", lab.record.name)
+    _until(lambda: lab.ceph.json("health")["status"] == "HEALTH_OK")
+
+
+def _until(reached: Callable[[], bool]) -> None:
+    end = time.monotonic() + 120.0
+    while not reached():
+        assert time.monotonic() < end, "waited in vain"
+        time.sleep(0.2)
 
 
 def _osd_pid(lab: leadline_lab.Lab) -> int:

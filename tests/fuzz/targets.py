@@ -304,6 +304,47 @@ def _published(path: Path) -> object:
     return tested(document), judge_claims(document, ())
 
 
+def _tuning_journal(path: Path) -> object:
+    """What `leadline tune status` and `revert` make of it before they touch a system."""
+    from leadline.tuning.changing.journal import FILE, TuningJournal
+    from leadline.tuning.changing.reverting import reached
+
+    place = path.parent / "tuning"
+    place.mkdir(mode=0o700, exist_ok=True)
+    shutil.copyfile(path, place / FILE)
+    state = TuningJournal(place).state()
+    for one in state.outstanding():
+        with reached(state.runs[one.run].reach):
+            json.dumps([one.change.as_json(), one.values, one.is_ours("1"), one.line])
+    return [(run.id, run.ended, run.holder_pid) for run in state.runs.values()]
+
+
+def _tuning_journals(corpus: Path, work: Path) -> None:
+    """Changes of a sysctl and of a cluster; with checksums and, as the version before wrote them, without."""
+    from leadline.tuning.changes import SettingChange, SettingPlace
+    from leadline.tuning.changing.journal import TuningJournal
+    from leadline.tuning.changing.state import Reach
+    from leadline.tuning.settings import settings
+
+    journal = TuningJournal(work / "true")
+    with journal.locked():
+        health = {"status": "HEALTH_OK", "checks": {"A": ["HEALTH_WARN", "b"]}, "groups_inactive": 0}
+        run = journal.begin(Reach("/etc/ceph/ceph.conf", "client.admin", {"lab:a/b": "/run/a"}), 5.5, health)
+        journal.say("holding", run=run, pid=5)
+        for name, place in (("vm.swappiness", SettingPlace()), ("osd_max_backfills", SettingPlace("osd"))):
+            one = journal.changing(run, SettingChange(name, place, "3", "1"), settings()[name], "boot:a")
+            journal.say("done", number=one.number)
+        journal.say("trying", number=1, value="4")
+        journal.say("undone", number=2, how="put back")
+        journal.say("confirmed", run=run)
+        journal.say("ended", run=run, how="put back")
+    lines = [json.loads(line) for line in journal.path.read_bytes().rstrip(b"\0").splitlines()]
+    lines[0]["format"] = "leadline.tuning/1"
+    bare = [{key: value for key, value in one.items() if key != "sum"} for one in lines]
+    (corpus / "bare").write_text("".join(json.dumps(one) + "\n" for one in bare))
+    shutil.copyfile(journal.path, corpus / "checked")
+
+
 def _script(path: Path) -> object:
     from leadline import _core
 
@@ -379,6 +420,7 @@ READERS = {
         _fio_results,
         _given("fuzz/fio-results-*", "report/fio-3.33-randrw.json"),
     ),
+    "tuning": Reader("leadline.tuning.changing.journal", 1 << 13, _tuning_journal, _tuning_journals),
     "published": Reader("leadline.published.document", 1 << 14, _published, _documents),
     "emit": Reader("leadline.mounting.emit", 1 << 12, read_emitted, seed_emitted, ()),
     "script": Reader("leadline._core", 1 << 12, _script, _scripts, ENGINE_ERRORS),

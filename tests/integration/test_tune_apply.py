@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import signal
 import subprocess
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
+from printed_commands import told, wrong
 
 from leadline.tuning.changing import holding
+from leadline.tuning.changing.journal import TuningJournal
+from support import command_line
 from tune_alone import DEADLINE_S, KEY, OTHER, Alone, alone_in
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="NOT RUN: a network of its own needs root")
@@ -127,6 +132,81 @@ def test_after_the_end_of_everything_revert_puts_back_what_nobody_does(alone: Al
 
     assert "what was to do it has ended" in alone.tune("status")
     alone.tune("revert")
+    assert alone.value(KEY) == before
+
+
+@pytest.fixture
+def filled(alone: Alone) -> Iterator[Callable[[], None]]:
+    """Fills the journal's disk, a small one of its own."""
+    alone.state.mkdir(mode=0o700)
+    words = ["mount", "-t", "tmpfs", "-o", "size=256k,mode=700", "none", str(alone.state)]
+    subprocess.run(words, check=True, timeout=20)
+
+    def fill() -> None:
+        with (alone.state / "others").open("ab", buffering=0) as file, suppress(OSError):
+            while True:
+                file.write(b"x" * 512)
+
+    yield fill
+    subprocess.run(["umount", "--lazy", str(alone.state)], check=True, timeout=20)
+
+
+def test_a_disk_that_is_full_keeps_neither_the_guard_nor_revert_from_putting_back(
+    alone: Alone, filled: Callable[[], None]
+) -> None:
+    """So many changes that what is said of them when they are put back needs a page of its own."""
+    switches = ("sack", "timestamps", "window_scaling", "fastopen", "slow_start_after_idle")
+    changes = {KEY: "1234", OTHER: "1", **{f"net.ipv4.tcp_{name}": "0" for name in switches}}
+    before = [alone.value(key) for key in changes]
+    words = [f"{key}={value}" for key, value in changes.items()]
+
+    alone.tune("apply", *words, "--yes", "--confirm-within", "2s")
+    filled()
+    _until(lambda: [alone.value(key) for key in changes] == before)
+    _until(lambda: not alone.journal.state().outstanding())
+    (alone.state / "others").unlink()
+    alone.tune("apply", *words, "--yes")
+    filled()
+    assert alone.tune("revert").count("put back: ") == len(changes)
+    assert [alone.value(key) for key in changes] == before
+
+
+def _printed(words: Sequence[str], alone: Alone, code: int = 0) -> list[str]:
+    """The commands that it prints, each tried by the parser of its verb."""
+    done = subprocess.run(
+        alone.entered(*command_line(*words)), capture_output=True, text=True, timeout=DEADLINE_S, check=False
+    )
+    assert done.returncode == code, done.stdout + done.stderr
+    commands = list(told(done.stdout + done.stderr))
+    assert [one for one in commands if wrong(one)] == []
+    return commands
+
+
+def test_every_command_that_is_printed_on_the_way_back_is_the_one_that_is_needed(
+    alone: Alone, tmp_path: Path
+) -> None:
+    """With names that a shell would split, and from whichever directory."""
+    own = tmp_path / "its own"
+    own.mkdir()
+    conf = own / "a ceph.conf"
+    conf.touch()
+    before = alone.value(KEY)
+    where = ("--conf", str(conf), "--id", "tuner", "--state", str(own / "state"))
+
+    done = _printed(
+        ("tune", "apply", f"{KEY}=1234", "--yes", "--restart", "--confirm-within", "30m", *where), alone
+    )
+    assert [one.split()[:2] for one in done] == [["tune", "confirm"], ["tune", "revert"]]
+    assert {words for one in done for words in shlex.split(one)} >= {*where, "--restart"}
+    assert _printed(("tune", "status", *where), alone) == [done[0]]
+    _printed(shlex.split(done[0]), alone)
+    assert _printed(shlex.split(done[0]), alone, code=2) == [done[0].replace("confirm", "status")]
+    with TuningJournal(own / "state").locked():
+        assert _printed(("tune", "apply", f"{OTHER}=1", "--yes", *where), alone, code=2) == [
+            done[1].replace(" --restart", "")
+        ]
+    assert alone.value(KEY) == "1234"
+    _printed(shlex.split(done[1]), alone)
     assert alone.value(KEY) == before
 
 

@@ -307,6 +307,33 @@ def test_a_local_file_system_has_neither_links_nor_osds() -> None:
     assert {one.place for one in applying(on_ceph)} == {one.place for one in causes()} - {"proxy"}
 
 
+@pytest.mark.parametrize(
+    "facts",
+    [
+        TargetFacts("rados", "rados", "RADOS pool data", ceph=CephAccess()),
+        TargetFacts("libcephfs", "cephfs", "CephFS through libcephfs", ceph=CephAccess()),
+        TargetFacts("local", "ext4", "ext4 on vda"),
+    ],
+    ids=lambda facts: facts.access,
+)
+def test_what_no_ceph_fuse_serves_is_not_bound_by_one_of_the_same_host(facts: TargetFacts) -> None:
+    """Another target's, or somebody else's: neither named, nor left open, nor a figure of this trial."""
+    of_fuse = {"client_thread", "client_in_turn", "client_cache_full", "fuse_requests"}
+    assert not of_fuse & {one.name for one in applying(facts)}
+    through_one = replace(facts, access="ceph-fuse", ceph=CephAccess())
+    assert of_fuse <= {one.name for one in applying(through_one)}
+    samples = rows(("client", "ceph-fuse.7", "operations_in_flight", 1.0))
+    row = replace(trial_row(), ramp_ns=0, measured_ns=6 * S)
+    figures = figures_of(row, (), Samples.of_rows(row, samples), 8, target=facts)
+    assert figures["client_in_flight"] is None
+
+
+def test_what_no_client_caches_is_not_bound_by_a_read_ahead() -> None:
+    rados = TargetFacts("rados", "rados", "RADOS pool data", ceph=CephAccess())
+    assert "read_ahead" not in {one.name for one in applying(rados)}
+    assert "read_ahead" in {one.name for one in applying(replace(rados, access="libcephfs"))}
+
+
 def test_whom_writes_wait_for_is_told_by_looks_where_there_are_enough() -> None:
     found = [("ceph", f"osd.{at}", "seen_alone", count) for at, count in enumerate((0.0, 3.0, 0.0))]
     remembered = [("ceph", f"osd.{at}", "came_last", share) for at, share in enumerate((0.9, 0.0, 0.0))]

@@ -6,8 +6,10 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from test_cli_options import parsed
 from test_diagnosed import seen
 
+from leadline.cli.explain.active import AskedExperiment
 from leadline.verdict.diagnosed.experiments import choose, decide, possible
 from leadline.verdict.diagnosed.judge import Diagnosed, diagnose
 
@@ -99,3 +101,16 @@ def test_an_interval_that_holds_both_tells_nothing() -> None:
     assert not decide(chosen, 1.4, 0.9, 2.2).tells
     assert decide(chosen, 1.0, 0.9, 1.1).tells
     assert decide(chosen, 1.4, 1.39, 1.41).tells
+
+
+def test_an_experiment_is_run_as_any_study_unless_told_by_name() -> None:
+    """On a cluster in trouble, and on a lab with a fault in force, it adds no load."""
+    usual = AskedExperiment(None, 60.0, None, yes=True, trusted=False)
+    told = replace(usual, ignore_health=True, under_fault=True)
+
+    assert not usual.flags["ignore_health"]
+    assert not usual.flags["under_fault"]
+    assert told.flags["ignore_health"]
+    assert told.flags["under_fault"]
+    assert parsed("diagnose", "r", "--active", "--ignore-health")["ignore_health"]
+    assert not parsed("diagnose", "r", "--active")["ignore_health"]

@@ -41,6 +41,7 @@ INPUTS = {
     "topology": 60,
     "opencast": 600,
     "fio-results": 200,
+    "tuning": 400,
     "published": 30,
     "emit": 150,
     "s3": 40,

@@ -15,7 +15,7 @@ from leadline.errors import LeadlineError, RefusedChangeError, SpecError, Tuning
 from leadline.tuning.changes import SettingChange, SettingPlace
 from leadline.tuning.changing import holding
 from leadline.tuning.changing.applying import Applied, DeadMansSwitch, Pace, apply
-from leadline.tuning.changing.checks import check
+from leadline.tuning.changing.checks import UNHEALTHY, check
 from leadline.tuning.changing.journal import TuningJournal
 from leadline.tuning.changing.plans import parse_plan, parse_words, resolve
 from leadline.tuning.changing.reverting import revert
@@ -234,6 +234,30 @@ def test_a_cluster_that_is_worse_off_gets_everything_back_at_once(
     assert _everything(root, cluster) == before
 
 
+@pytest.mark.parametrize(
+    ("code", "severity", "says"),
+    [
+        ("PG_DAMAGED", "HEALTH_ERR", "the cluster is in HEALTH_ERR (PG_DAMAGED: some words)"),
+        ("SLOW_OPS", "HEALTH_WARN", "the cluster reports slow operations (SLOW_OPS: some words)"),
+    ],
+)
+def test_a_cluster_in_trouble_is_changed_only_by_name(
+    system: TuningSystem, journal: TuningJournal, cluster: FakeCluster, code: str, severity: str, says: str
+) -> None:
+    """As a run adds no load there; what is of this host alone is no matter of the cluster."""
+    cluster.checks = {code: (severity, "some words")}
+    with pytest.raises(RefusedChangeError) as refused:
+        _apply(system, journal, "backlog=4096", "backfills=3")
+    assert says in refused.value.message
+    assert "--ignore-health" in refused.value.remedy
+    assert not cluster.config
+    assert _apply(system, journal, "swappiness=1").changes
+    with pytest.raises(RefusedChangeError):
+        check(system, _changes(system, "backfills=3"))
+
+    assert _apply(system, journal, "backfills=3", allowed=(UNHEALTHY,)).changes
+
+
 def test_the_warning_that_a_flag_is_set_is_no_worsening(
     system: TuningSystem, journal: TuningJournal, cluster: FakeCluster
 ) -> None:
@@ -401,7 +425,7 @@ def test_a_switch_that_nobody_confirms_puts_everything_back(
     system: TuningSystem, journal: TuningJournal, root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run = _apply(system, journal, "backlog=4096").run
-    monkeypatch.setattr("leadline.tuning.changing.reverting.reached", lambda *_: system)
+    monkeypatch.setattr(holding, "reached", lambda *_: system)
 
     assert holding.wait(journal, run, 0.0) == "put back: nobody confirmed it in time"
     assert _sysctl(root, "net.core.somaxconn").read_text() == "128\n"
@@ -416,8 +440,7 @@ def test_a_switch_puts_everything_back_when_the_cluster_gets_worse(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     run = _apply(system, journal, "backlog=4096", "backfills=3").run
-    for module in ("reverting", "holding"):
-        monkeypatch.setattr(f"leadline.tuning.changing.{module}.reached", lambda *_: system)
+    monkeypatch.setattr(holding, "reached", lambda *_: system)
     cluster.checks = {"PG_AVAILABILITY": ("HEALTH_WARN", "8 pgs inactive")}
 
     assert "the cluster is worse off: PG_AVAILABILITY" in holding.wait(journal, run, 600.0)

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from failing_disk import FailingDisk
 
 from leadline.errors import RefusedChangeError, TuningError
 from leadline.observe.ceph.client import NotObservableError
@@ -260,6 +261,19 @@ def test_what_was_killed_is_put_back_even_where_its_last_word_may_still_come(
         assert SettingStates(system_of(tmp_path), (PROVED,), None, journal=later).leave() == ()
     assert file.stat().st_mtime_ns > stamp
     assert not journal.state().outstanding()
+
+
+def test_a_proof_whose_journal_cannot_be_written_any_more_puts_back_what_it_set(
+    tmp_path: Path, file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    disk = FailingDisk(monkeypatch)
+    with kept(TuningJournal(tmp_path / "state"), system_of(tmp_path)) as own:
+        states = SettingStates(system_of(tmp_path), (PROVED,), None, journal=own)
+        states.enter("with")
+        assert file.read_text().split() == ["4"]
+        disk.fails_at = 1
+        assert states.leave() == ()
+    assert file.read_text().split() == ["1"]
 
 
 def test_several_settings_are_changed_as_each_state_has_them(tmp_path: Path, file: Path) -> None:

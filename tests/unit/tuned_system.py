@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -107,6 +108,7 @@ class FakeCluster:
         self.at_start = {"osd_op_num_shards"}
         self.started_with: dict[tuple[int, str], str] = {}
         self.silent = False
+        self.keys: dict[str, str] = {}
         self.asked: list[str] = []
 
     def mon(self, prefix: str, **arguments: Any) -> Any:
@@ -117,8 +119,8 @@ class FakeCluster:
     def text(self, prefix: str, **arguments: Any) -> str:
         """See AskedCluster."""
         self._heard(prefix)
-        answer = getattr(self, "_" + prefix.replace(" ", "_"))(**arguments)
-        if prefix.rpartition(" ")[2] in ("set", "rm", "unset"):
+        answer = getattr(self, "_" + prefix.replace(" ", "_").replace("-", "_"))(**arguments)
+        if prefix.rpartition(" ")[2] in ("set", "rm", "unset") and not prefix.startswith("config-key"):
             self.checks |= self.checks_after_change
         return str(answer or "")
 
@@ -163,7 +165,8 @@ class FakeCluster:
             for code, (severity, words) in self.checks.items()
         }
         groups = [{"state_name": "active+clean", "count": 8}]
-        health = {"status": "HEALTH_WARN" if checks else "HEALTH_OK", "checks": checks}
+        graver = "HEALTH_ERR" if "HEALTH_ERR" in [one for one, _ in self.checks.values()] else "HEALTH_WARN"
+        health = {"status": graver if checks else "HEALTH_OK", "checks": checks}
         return {"fsid": FSID, "health": health, "pgmap": {"pgs_by_state": groups}}
 
     def _versions(self) -> Any:
@@ -185,6 +188,15 @@ class FakeCluster:
 
     def _config_rm(self, who: str, name: str) -> None:
         self.config.pop((who, name), None)
+
+    def _config_key_set(self, key: str, val: str) -> None:
+        self.keys[key] = val
+
+    def _config_key_rm(self, key: str) -> None:
+        self.keys.pop(key, None)
+
+    def _config_key_dump(self, key: str) -> Any:
+        return {name: value for name, value in self.keys.items() if name.startswith(key)}
 
     def _osd_dump(self) -> Any:
         osds = [
@@ -236,3 +248,12 @@ def fake_system(root: Path, cluster: FakeCluster | None = None, **more: Any) -> 
     """A system of such a root and cluster."""
     found = cluster or FakeCluster()
     return TuningSystem(root=root, known=known_settings(), connect=lambda: found, **more)
+
+
+def without_checksums(journal: bytes) -> str:
+    """The same journal as the version before wrote it: so tests may change what it says."""
+    records = [json.loads(line) for line in journal.rstrip(b"\0").splitlines()]
+    for one in records:
+        del one["sum"]
+    records[0]["format"] = "leadline.tuning/1"
+    return "".join(json.dumps(one) + "\n" for one in records)

@@ -73,3 +73,12 @@ def one_name(name: str, former_name: str) -> str:
     if name and former_name and name != former_name:
         raise UsageError(f"two names were given: {name} and {former_name}", "give one: NAME")
     return name or former_name
+
+
+def ignore_health_option(function: _Decorated) -> _Decorated:
+    """Adds `--ignore-health`, of every verb that adds load to a cluster, or changes it."""
+    return click.option(
+        "--ignore-health",
+        is_flag=True,
+        help="Go on when the cluster is in HEALTH_ERR or has slow operations.",
+    )(function)

@@ -46,6 +46,7 @@ from leadline.store.writer import ResultWriter, create_result, reopen_result
 from leadline.study.schemes import storageless
 from leadline.study.target import Target, TargetFacts
 from leadline.transfer import lone_transfer
+from leadline.units import quoted
 
 _SELF_TEST_NS = 200_000_000
 
@@ -99,7 +100,7 @@ def interrupted_request(
     request = replace(request, plan=grown_plan(request.plan, writer.events()), options=options)
     if is_finished(writer, request.plan):
         raise ResultError(
-            f"{path} is complete: nothing is left to run", f"read it with: leadline show {path}"
+            f"{path} is complete: nothing is left to run", f"read it with: leadline show {quoted(path)}"
         )
     return request
 

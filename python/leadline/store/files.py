@@ -13,6 +13,7 @@ from typing import Any, BinaryIO
 
 from leadline.errors import LeadlineError, StoreError
 from leadline.removal import open_in, remove_entries
+from leadline.units import quoted
 
 MANIFEST = "manifest.json"
 JOURNAL = "events.jsonl"
@@ -140,6 +141,6 @@ def unwritable(result: Path, error: OSError) -> StoreError:
     mend = "free space there" if full else "see what is wrong with its file system (dmesg)"
     return StoreError(
         f"the result in {result} cannot be written: {why}",
-        f"{mend}; what was stored is kept: leadline run --resume {result}",
+        f"{mend}; what was stored is kept: leadline run --resume {quoted(result)}",
         file=str(getattr(error, "filename", None) or result),
     )

@@ -17,6 +17,7 @@ from leadline.store.journal import Event, read_journal
 from leadline.store.parquet import SampleLines, sample_lines_of
 from leadline.store.rows import read_rows
 from leadline.store.tables import TABLES, LatencyRow, SeriesRow, TrialRow, schema
+from leadline.units import quoted
 
 KIND_STUDY, KIND_PUBLISHED, KIND_TRACE = "study", "published", "trace"
 KIND_WORKFLOWS = "workflows"
@@ -138,7 +139,7 @@ def refuse_search(path: Path, manifest: dict[str, Any]) -> None:
         f"{path} is a search of settings: its trials are of many proposals, and make no cells",
         f"name the proof of what it found: {path / PROOF}"
         if (path / PROOF / MANIFEST).is_file()
-        else f"it has no proof that could be named instead; see it with: leadline show {path}",
+        else f"it has no proof that could be named instead; see it with: leadline show {quoted(path)}",
     )
 
 

@@ -39,6 +39,7 @@ from leadline.store.reader import (
     require_study,
 )
 from leadline.store.tables import TABLES, LatencyRow, SeriesRow, TrialRow, to_arrow
+from leadline.units import quoted
 
 _LEDGER = ".ledger"
 
@@ -157,7 +158,8 @@ def create_result(
     """
     if path.exists() or path.is_symlink():
         raise UsageError(
-            f"{path} exists already", f"name another --out, or go on with it: leadline run --resume {path}"
+            f"{path} exists already",
+            f"name another --out, or go on with it: leadline run --resume {quoted(path)}",
         )
     whole = {"format": f"{RESULT_FORMAT}/{RESULT_VERSION}", **manifest}
     held: list[int] = []

@@ -162,6 +162,11 @@ class TargetFacts:
         return schemes.access(self.access).storage == "server"
 
     @property
+    def through_ceph_fuse(self) -> bool:
+        """True where a ceph-fuse of this host may be on the way to its data."""
+        return self.access == schemes.CEPH_FUSE.name or (self.server is not None and self.server.here)
+
+    @property
     def own_engine(self) -> str | None:
         """The engine that this target needs; None for a path, which several can use."""
         scheme = schemes.access(self.access).scheme

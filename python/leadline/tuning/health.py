@@ -6,8 +6,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from leadline.errors import RefusedChangeError
 from leadline.tuning.surroundings import TunedSurroundings
 
+IGNORE_HEALTH = "mend the cluster first; --ignore-health goes on all the same"
 _RANK = {"HEALTH_OK": 0, "HEALTH_WARN": 1, "HEALTH_ERR": 2}
 
 
@@ -41,6 +43,22 @@ def health_of(around: TunedSurroundings) -> HealthSeen:
     groups = answer.get("pgmap", {}).get("pgs_by_state", ())
     inactive = sum(int(one["count"]) for one in groups if "active" not in one["state_name"].split("+"))
     return HealthSeen(str(answer.get("health", {}).get("status", "unknown")), checks, inactive)
+
+
+def in_trouble(seen: HealthSeen) -> str:
+    """Why nothing may be added or changed there, in words, as a run judges it; "" where nothing is wrong."""
+    named = ", ".join(f"{code}: {words}" for code, (_, words) in seen.checks.items())
+    if seen.status == "HEALTH_ERR":
+        return f"the cluster is in HEALTH_ERR ({named})"
+    if "SLOW_OPS" in seen.checks:
+        return f"the cluster reports slow operations (SLOW_OPS: {seen.checks['SLOW_OPS'][1]})"
+    return ""
+
+
+def refuse_in_trouble(around: TunedSurroundings, remedy: str = IGNORE_HEALTH) -> None:
+    """Raises RefusedChangeError where the cluster is in trouble, TuningError where it does not answer."""
+    if why := in_trouble(health_of(around)):
+        raise RefusedChangeError(f"{why}: nothing was changed", remedy)
 
 
 def worsened(before: HealthSeen, now: HealthSeen, expected: Iterable[str] = ()) -> tuple[str, ...]:

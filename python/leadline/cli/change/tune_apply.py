@@ -16,6 +16,7 @@ from leadline.cli.change.tune_options import settings_option
 from leadline.cli.change.tune_reach import TuneOptions, opened, system_options
 from leadline.cli.console import echo
 from leadline.cli.machine.lab_words import print_json
+from leadline.cli.options import ignore_health_option
 from leadline.cli.paths import AskedPath
 from leadline.errors import UsageError
 from leadline.units import format_duration, parse_duration
@@ -60,6 +61,7 @@ class PlanWord(click.types.StringParamType):
 @click.option(
     "--watch", metavar="TIME", default="10s", show_default=True, help="Watch the cluster's health so long."
 )
+@ignore_health_option
 @click.option("--restart", is_flag=True, help="Restart this host's daemons that need it. A lab's always are.")
 @settings_option
 @system_options
@@ -85,7 +87,7 @@ def command(
     """
     from leadline.tuning.changing import holding
     from leadline.tuning.changing.applying import DeadMansSwitch, Pace, apply
-    from leadline.tuning.changing.checks import check
+    from leadline.tuning.changing.checks import UNHEALTHY, check
     from leadline.tuning.changing.plans import resolve
 
     if dry_run == yes:
@@ -94,22 +96,24 @@ def command(
             "--dry-run says what would be changed; --yes changes it",
         )
     asked = _asked(words, on)
+    allowed = (*options["accept"], *((UNHEALTHY,) if options["ignore_health"] else ()))
     pace = Pace(watch_s=parse_duration(options["watch"]) / 1e9)
     within_s = parse_duration(options["confirm_within"]) / 1e9 if options["confirm_within"] else 0.0
     as_json: bool = options["as_json"]
     with opened(replace(which, own=own), restart=options["restart"]) as (system, journal):
         changes, where = resolve(system, asked)
         if dry_run:
-            checked = check(system, changes, options["accept"], where)
+            checked = check(system, changes, allowed, where)
             _print_changes("would change", checked.changes, checked.already, as_json)
             return
         switch = DeadMansSwitch(within_s, partial(holding.start, journal.directory)) if within_s else None
         with _ended_by_signals():
             done = apply(
-                system, changes, allowed=options["accept"], journal=journal, pace=pace, where=where,
+                system, changes, allowed=allowed, journal=journal, pace=pace, where=where,
                 switch=switch, say=(lambda _: None) if as_json else echo,
             )  # fmt: skip
-    _print_done(done, within_s, which, as_json)
+    again = ("--restart",) if options["restart"] else ()
+    _print_done(done, within_s, journal.command("confirm"), journal.command("revert", *again), as_json)
 
 
 def _asked(words: Sequence[str], on: Sequence[str]) -> tuple[AskedChange, ...]:
@@ -143,7 +147,7 @@ def _print_changes(
         echo(f"{words}: {one.setting} on {one.place.words}: {was} -> {one.value}")
 
 
-def _print_done(done: Applied, within_s: float, which: TuneOptions, as_json: bool) -> None:
+def _print_done(done: Applied, within_s: float, confirm: str, revert: str, as_json: bool) -> None:
     if as_json:
         rows = {
             "changes": [_row(one) for one in done.changes],
@@ -157,10 +161,9 @@ def _print_done(done: Applied, within_s: float, which: TuneOptions, as_json: boo
         echo(f"note: {words}")
     if not done.changes:
         return
-    rest = f" --lab {which.lab}" if which.lab else f" --state {which.state}" if which.state else ""
     if within_s:
-        echo(f"all is put back in {format_duration(round(within_s))} unless: leadline tune confirm{rest}")
-    echo(f"take it back with: leadline tune revert{rest}")
+        echo(f"all is put back in {format_duration(round(within_s))} unless: {confirm}")
+    echo(f"take it back with: {revert}")
 
 
 @contextmanager

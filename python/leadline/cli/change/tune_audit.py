@@ -97,7 +97,8 @@ def command(
     known = settings_with(own)
     asked_work = work_of(work)
     named = named_lab(lab)
-    options = _same(None if named is None else named.record.name, conf, own)
+    name = None if named is None else named.record.name
+    options, target = _same(name, conf, own), f" --lab {shlex.quote(name)}" if name else " --target NAME=PATH"
     with system_of(_conf(conf, no_ceph=no_ceph), known=known, lab=named) as system:
         no_cluster = "" if no_ceph else _no_cluster(system)
         ask = _Ask(known, system, roles, asked_work, not no_ceph)
@@ -107,13 +108,15 @@ def command(
         details = {"causes": causes, "for": work, "cluster_problem": no_cluster or None}
         echo_text(json.dumps({**audit_json(shown.found, shown.versions, shown.hosts), **details}, indent=1))
     else:
-        print_audit(replace(shown, no_cluster=no_cluster, options=options), everything=everything)
+        shown = replace(shown, no_cluster=no_cluster, options=options, target=target)
+        print_audit(shown, everything=everything)
     return _EXIT_DANGEROUS if shown.found.dangerous else 0
 
 
 def _same(lab: str | None, conf: Path | None, own: Path | None) -> str:
     """The options by which `leadline tune apply` means the same system and settings."""
-    given = {"--lab": lab, "--conf": conf if lab is None else None, "--settings": own}
+    files = {"--conf": conf if lab is None else None, "--settings": own}
+    given = {"--lab": lab, **{option: file and file.absolute() for option, file in files.items()}}
     return "".join(f" {option} {shlex.quote(str(value))}" for option, value in given.items() if value)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from leadline.cli.change.tune_reach import TuneOptions, journal_directory, system_options
+from leadline.cli.change.tune_reach import TuneOptions, journal_meant, system_options
 from leadline.cli.console import echo
 from leadline.errors import UsageError
 
@@ -13,16 +13,16 @@ from leadline.errors import UsageError
 @system_options
 def command(which: TuneOptions) -> None:
     """Keep what `tune apply --confirm-within` changed. It can still be taken back: leadline tune revert."""
-    from leadline.tuning.changing.journal import TuningJournal
-
-    journal = TuningJournal(journal_directory(which))
+    journal = journal_meant(which)
     waiting = [
         run
         for run in journal.state().runs.values()
         if run.confirm_by_s and not run.confirmed and not run.ended and journal.state().outstanding(run.id)
     ]
     if not waiting:
-        raise UsageError("nothing waits for being confirmed", "`leadline tune status` says what is in force")
+        raise UsageError(
+            "nothing waits for being confirmed", f"`{journal.command('status')}` says what is in force"
+        )
     with journal.locked(2.0):  # who is putting it back at this very moment has the last word
         for run in waiting:
             if journal.state().runs[run.id].ended:

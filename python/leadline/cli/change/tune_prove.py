@@ -31,12 +31,13 @@ from leadline.cli.measure.gate_options import AskedGates
 from leadline.cli.measure.growth import make_growth
 from leadline.cli.measure.run import make_options, run_and_conclude
 from leadline.cli.measure.study_options import KnownServers, load_plan, study_options
-from leadline.cli.options import out_option
+from leadline.cli.options import ignore_health_option, out_option
 from leadline.cli.paths import AskedPath, place_for
 from leadline.cli.signals import StopRequest
 from leadline.cli.trust import require_trust, trust_option
 from leadline.errors import UsageError
 from leadline.tuning.settings import PriceKind
+from leadline.units import quoted
 
 if TYPE_CHECKING:
     from leadline.plan.model import Plan
@@ -82,7 +83,7 @@ _VERB = "tune prove"  # goes on with what it began
 @click.option("--resume", type=AskedPath(), metavar="DIR", help="Go on with this proof.")
 @trust_option
 @click.option("--grace", metavar="TIME", default="60s", show_default=True, help="How late a trial may be.")
-@click.option("--ignore-health", is_flag=True, help="Go on in HEALTH_ERR or with slow operations.")
+@ignore_health_option
 @click.option("--quiet", is_flag=True, help="No progress; errors still show.")
 def command(
     study: str,
@@ -125,7 +126,7 @@ def command(
         if any((*others, kind, dry_run, own, state)):
             raise UsageError(
                 "--resume goes on with a proof as it was planned: it takes no study, setting or target",
-                f"write: leadline tune prove --resume {resume}",
+                f"write: leadline tune prove --resume {quoted(resume)}",
             )
         seen = require_trust(resume, "change the settings that it names", trusted=trusted)
         return run_and_conclude(resume, AskedGates(), lambda stop: _resume(resume, seen, stop, quiet), _VERB)
@@ -135,7 +136,9 @@ def command(
         )
     path = place_for(out, f"prove-{Path(study).stem}")
     if path.exists():
-        raise UsageError(f"{path} exists already", f"another --out, or: leadline tune prove --resume {path}")
+        raise UsageError(
+            f"{path} exists already", f"another --out, or: leadline tune prove --resume {quoted(path)}"
+        )
     base = f"compare.base={_without()}"
     asked = AskedProof(words, kind or "factorial", way, allowed, own, state)
     blocks = asked.blocks if blocks is None else blocks
@@ -306,9 +309,14 @@ def _start(
     from leadline.observe.host import host
     from leadline.run.model import RunRequest, Steering
     from leadline.run.session import new_run
+    from leadline.tuning.health import refuse_in_trouble
     from leadline.tuning.proving.proof import as_manifest
 
     with _planned(plan_of, asked) as planned, _kept(planned, asked.state) as (labs, journal):
+        if any(one.setting.of_cluster for one in planned.proved) and planned.mounts is None:
+            if not flags["ignore_health"]:
+                refuse_in_trouble(planned.system.around)
+            journal.hold_cluster()
         study, plan, facts = planned.study, planned.plan, planned.facts
         details = {
             "created": datetime.now(UTC).isoformat(timespec="seconds"),
@@ -371,14 +379,15 @@ def with_states_of(
     from leadline.tuning.proving.states import SettingStates
 
     if "search" in seen.manifest:
-        raise UsageError(f"{path} is a search", f"go on with: leadline tune search --resume {path}")
+        raise UsageError(f"{path} is a search", f"go on with: leadline tune search --resume {quoted(path)}")
     if "states" in seen.manifest:
         raise UsageError(
-            f"{path} is the proof of a search", f"go on with: leadline tune search --resume {path.parent}"
+            f"{path} is the proof of a search",
+            f"go on with: leadline tune search --resume {quoted(path.parent)}",
         )
     proved = of_manifest(seen.manifest)
     if not proved:
-        raise UsageError(f"{path} proves no settings", f"go on with: leadline run --resume {path}")
+        raise UsageError(f"{path} proves no settings", f"go on with: leadline run --resume {quoted(path)}")
     if (wanted := mounts_of(seen.manifest)) is not None:
         with made(wanted) as mounts:
             return then(MountedStates(proved, mounts.clients, wanted))

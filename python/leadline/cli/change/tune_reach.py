@@ -69,15 +69,13 @@ def system_options(function: _Decorated) -> _Decorated:
 @contextmanager
 def opened(which: TuneOptions, *, restart: bool = False) -> Iterator[tuple[TuningSystem, TuningJournal]]:
     """The system and its journal. `restart` allows daemons to be restarted; a lab's may always be."""
-    from leadline.tuning.changing.journal import TuningJournal
-
     name = which.client_name
     name = name if name.startswith("client.") or not name else f"client.{name}"
     lab = _lab(which.lab) if which.lab else None
     known = None if which.own is None else own_settings(which.own)
     unit = restart_unit if restart else None
     with system_of(which.conf, name, known=known, lab=lab, restart=unit) as system:
-        yield system, TuningJournal(journal_directory(which))
+        yield system, journal_meant(which)
 
 
 def system_of(
@@ -116,6 +114,20 @@ def own_settings(own: Path) -> Mapping[str, Setting]:
 def named_lab(name: str | None) -> Any:
     """A lab by its name, the only one by "", and none by None."""
     return None if name is None else _lab(name)
+
+
+def journal_meant(which: TuneOptions) -> TuningJournal:
+    """The journal, which knows by which options it was named: what is printed to go on repeats them."""
+    from leadline.tuning.changing.journal import TuningJournal
+
+    given = {
+        "--lab": which.lab,
+        "--conf": which.conf and which.conf.absolute(),
+        "--id": which.client_name,
+        "--state": which.state and which.state.absolute(),
+    }
+    options = [word for option, value in given.items() if value for word in (option, str(value))]
+    return TuningJournal(journal_directory(which), options=options)
 
 
 def journal_directory(which: TuneOptions) -> Path:

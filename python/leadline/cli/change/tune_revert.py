@@ -39,13 +39,13 @@ def command(run: str, force: bool, forget: bool, restart: bool, which: TuneOptio
 
     with opened(which, restart=restart) as (system, journal):
         if run and run not in journal.state().runs:
-            raise UsageError(f"the journal has no run {run}", "`leadline tune status` lists them")
+            raise UsageError(f"the journal has no run {run}", f"`{journal.command('status')}` lists them")
         found = Reverted()
         if journal.state().outstanding(run):
             found = revert(
                 None, journal, run=run, force=force, forget=forget, restart=system.restart, wait_s=2.0
             )
-            _say_ended(journal, run)
+            found.unwritten = found.unwritten or _say_ended(journal, run)
     if as_json:
         print_json({"format": "leadline.tune-revert/1", **asdict(found)})
     else:
@@ -53,12 +53,13 @@ def command(run: str, force: bool, forget: bool, restart: bool, which: TuneOptio
     return EXIT_FAILED if found.left else EXIT_GOOD
 
 
-def _say_ended(journal: TuningJournal, run: str) -> None:
-    """A switch that still waits for a run then ends."""
-    state = journal.state()
+def _say_ended(journal: TuningJournal, run: str) -> str:
+    """A switch that still waits for a run then ends. Why that could not be said; "" where it was."""
+    state, unsaid = journal.state(), ""
     for one in [run] if run else list(state.runs):
         if not state.outstanding(one) and not state.runs[one].ended:
-            journal.say("ended", run=one, how="put back: tune revert")
+            unsaid = journal.say_if_it_can("ended", run=one, how="put back: tune revert") or unsaid
+    return unsaid
 
 
 def _print(found: Reverted) -> None:
@@ -68,6 +69,11 @@ def _print(found: Reverted) -> None:
         echo(f"gone: {words}")
     for words in found.left:
         echo(f"left: {words}", err=True)
+    if found.unwritten:
+        echo(
+            f"note: {found.unwritten}. Revert once more when it can be: until then it counts as changed.",
+            err=True,
+        )
     if found.left:
         echo("--force overwrites what others have set; --forget leaves it for good", err=True)
     elif not found.back and not found.gone:

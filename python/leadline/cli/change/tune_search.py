@@ -14,6 +14,7 @@ from leadline.cli.paths import AskedPath, AskedUnlessValues, place_for
 from leadline.cli.trust import require_trust, trust_option
 from leadline.errors import UsageError
 from leadline.tuning.settings import PriceKind
+from leadline.units import quoted
 
 
 @click.command(short_help="Search the values of settings for a study, and prove the best")
@@ -119,7 +120,9 @@ def command(
         )
     path = place_for(out, f"search-{Path(study).stem}")
     if path.exists():
-        raise UsageError(f"{path} exists already", f"go on with: leadline tune search --resume {path}")
+        raise UsageError(
+            f"{path} exists already", f"go on with: leadline tune search --resume {quoted(path)}"
+        )
     limits = (proposals, tries, compare_random, blocks)
     words = SearchWords(spaces, budget, bounds, *limits, work or study, way, allowed, grace, own, state)
     plan_of = (study, targets, (*sets, "compare.base=without"), 1, seed, (), None, lab, servers, ignored)
@@ -131,5 +134,5 @@ def _refuse_beside_resume(resume: Path, others: tuple[object, ...]) -> None:
     if any(others):
         raise UsageError(
             "--resume goes on with a search as it was asked for: it takes no study, space or target",
-            f"write: leadline tune search --resume {resume}",
+            f"write: leadline tune search --resume {quoted(resume)}",
         )

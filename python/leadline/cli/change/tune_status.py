@@ -8,29 +8,48 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from leadline.cli.change.tune_reach import TuneOptions, journal_directory, system_options
+from leadline.cli.change.tune_reach import TuneOptions, journal_meant, opened, system_options
 from leadline.cli.console import echo
 from leadline.cli.machine.lab_words import print_json
 from leadline.units import format_duration
 
 if TYPE_CHECKING:
-    from leadline.tuning.changing.journal import JournalledChange, JournalState, TuningRun
+    from leadline.tuning.changing.journal import TuningJournal
+    from leadline.tuning.changing.state import JournalledChange, JournalState, TuningRun
 
 
 @click.command(short_help="Show what is changed, and whether it still holds")
+@click.option(
+    "--break-lock", metavar="ID", default="", help="Remove this lock of the cluster, whose holder has ended."
+)
 @system_options
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-def command(which: TuneOptions, as_json: bool) -> None:
-    """Show every change that was not put back, whether it is in force still, and what waits for a word."""
-    from leadline.tuning.changing.journal import TuningJournal
+def command(break_lock: str, which: TuneOptions, as_json: bool) -> None:
+    """Show every change that was not put back, whether it is in force still, and what waits for a word.
 
-    directory = journal_directory(which)
-    state = TuningJournal(directory).state()
+    Of a cluster that is named also who holds its lock. That ends by itself some time after its holder;
+    --break-lock takes it away at once. It puts nothing back: leadline tune revert, on the holder's host.
+    """
+    if break_lock:
+        _break(break_lock, which)
+        return
+    journal = journal_meant(which)
+    state = journal.state()
+    locks, unread = _locks(which)
     rows = [_row(one, state) for one in reversed(state.outstanding())]
-    runs = [_run(run, state) for run in state.runs.values() if state.outstanding(run.id) or run.ended]
+    runs = [
+        _run(run, journal, state) for run in state.runs.values() if state.outstanding(run.id) or run.ended
+    ]
     if as_json:
         print_json(
-            {"format": "leadline.tune-status/1", "journal": str(directory), "changes": rows, "runs": runs}
+            {
+                "format": "leadline.tune-status/1",
+                "journal": str(journal.directory),
+                "changes": rows,
+                "runs": runs,
+                "locks": locks,
+                "locks_reason": unread or None,
+            }
         )
         return
     for row in rows:
@@ -40,8 +59,38 @@ def command(which: TuneOptions, as_json: bool) -> None:
     for run in runs:
         if run["state"]:
             echo(f"run {run['run']}: {run['state']}")
+    for lock in locks:
+        echo(f"the cluster's lock: {lock['words']}; it ends {lock['ends']}")
+    if unread:
+        echo(f"who holds the cluster's lock could not be read: {unread}", err=True)
     if not rows:
         echo("nothing is changed")
+
+
+def _locks(which: TuneOptions) -> tuple[list[dict[str, Any]], str]:
+    """Those of a cluster that was named, and why they could not be read, if so."""
+    from leadline.errors import LeadlineError
+    from leadline.tuning.changing.cluster_lock import holders
+
+    if not (which.lab or which.conf or which.client_name):
+        return [], ""
+    try:
+        with opened(which) as (system, _):
+            found = holders(system.around)
+    except LeadlineError as error:
+        return [], error.message
+    now = time.time()
+    return [
+        {"id": one.id, "words": one.words, "ends": one.ends, "counts": not one.is_over(now)} for one in found
+    ], ""
+
+
+def _break(lock: str, which: TuneOptions) -> None:
+    from leadline.tuning.changing.cluster_lock import break_lock
+
+    with opened(which) as (system, _):
+        one = break_lock(system.around, lock)
+    echo(f"removed: the lock of {one.words.removesuffix(',')}")
 
 
 def _row(one: JournalledChange, state: JournalState) -> dict[str, Any]:
@@ -80,11 +129,12 @@ def _state(one: JournalledChange, state: JournalState) -> str:
         return "; ".join(f"{words}{until}" for words in amiss) or "in force"
 
 
-def _run(run: TuningRun, state: JournalState) -> dict[str, Any]:
-    return {"run": run.id, "confirm_by_unix_s": run.confirm_by_s or None, "state": _waits(run, state)}
+def _run(run: TuningRun, journal: TuningJournal, state: JournalState) -> dict[str, Any]:
+    waits = _waits(run, journal, state)
+    return {"run": run.id, "confirm_by_unix_s": run.confirm_by_s or None, "state": waits}
 
 
-def _waits(run: TuningRun, state: JournalState) -> str:
+def _waits(run: TuningRun, journal: TuningJournal, state: JournalState) -> str:
     from leadline.tuning.changing.holding import is_held
 
     if run.ended:
@@ -93,7 +143,9 @@ def _waits(run: TuningRun, state: JournalState) -> str:
         return ""
     left_s = run.confirm_by_s - time.time()
     if is_held(run):
-        return f"is put back in {format_duration(max(0, round(left_s)))} unless: leadline tune confirm"
+        confirm = journal.command("confirm")
+        return f"is put back in {format_duration(max(0, round(left_s)))} unless: {confirm}"
     return (
-        "was to be put back unless confirmed, and what was to do it has ended: leadline tune revert does it"
+        "was to be put back unless confirmed, and what was to do it has ended;"
+        f" put it back with: {journal.command('revert')}"
     )

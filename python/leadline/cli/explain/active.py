@@ -14,6 +14,7 @@ import click
 from leadline.cli.console import echo
 from leadline.cli.trust import require_trust
 from leadline.errors import UsageError
+from leadline.units import quoted
 
 if TYPE_CHECKING:
     from leadline.plan.model import Plan, PlannedCell
@@ -29,13 +30,25 @@ _RUNTIME_MAX_NS = 8_000_000_000
 
 @dataclass(frozen=True)
 class AskedExperiment:
-    """What was asked for: `beside` is NAME=ADDRESS of another way, `limit_s` the longest that it may take."""
+    """What was asked for: `beside` is NAME=ADDRESS of another way, `limit_s` the longest that it may take.
+
+    A cluster in trouble ends it, and a lab's fault keeps it from beginning, as any run, unless told by name.
+    """
 
     beside: str | None
     limit_s: float
     out: Path | None
     yes: bool
     trusted: bool
+    ignore_health: bool = False
+    under_fault: bool = False
+
+    @property
+    def flags(self) -> dict[str, Any]:
+        """How the experiment is run."""
+        found: dict[str, Any] = {"drop_caches": False, "ceph": True, "grace": "60s", "gates": ()}
+        found |= {"ignore_health": self.ignore_health, "under_fault": self.under_fault}
+        return found | {"until": None, "budget_s": None}
 
 
 def decide_by_experiment(directory: Path, wanted: str | None, asked: AskedExperiment) -> int:
@@ -126,11 +139,14 @@ def _make(
     _show(plan, planned, chosen, asked.limit_s)
     _confirm(asked.yes)
     out = place_for(asked.out, "experiment")
-    flags: dict[str, Any] = {"drop_caches": False, "ignore_health": True, "under_fault": True, "ceph": True}
-    flags |= {"grace": "60s", "until": None, "budget_s": None, "gates": ()}
     with StopRequest() as stop:
-        outcome = start_here(words, out, flags, stop, quiet=False)
-        if outcome.interrupted or outcome.stopped:
+        outcome = start_here(words, out, asked.flags, stop, quiet=False)
+        if outcome.stopped:
+            raise UsageError(
+                f"the experiment was stopped: {outcome.stopped}; it is in {out}",
+                "make it again when that is over; --ignore-health goes on all the same",
+            )
+        if outcome.interrupted:
             raise UsageError(f"the experiment did not come to its end; it is in {out}", "make it again")
     _say(_decided(out, plan, chosen), chosen, out)
     return 0
@@ -170,7 +186,7 @@ def _decided(out: Path, plan: Plan, chosen: ChosenExperiment) -> Decided:
     before, changed = (tables[cell.id] for cell in plan.cells)
     ratio = compare_cells(before, changed, chosen.experiment.metric)
     if ratio is None:
-        raise UsageError("the experiment's trials failed", f"see: leadline show {out}")
+        raise UsageError("the experiment's trials failed", f"see: leadline show {quoted(out)}")
     estimate = ratio.estimate()
     low, high = estimate.low or estimate.value, estimate.high or estimate.value
     return decide(chosen, estimate.value, low, high)

@@ -14,8 +14,9 @@ from leadline.cli.console import echo, echo_text, terminal_width
 from leadline.cli.explain.active import AskedExperiment, decide_by_experiment
 from leadline.cli.explain.diagnose_trace import of_trace, refuse_for_trace
 from leadline.cli.explain.paragraphs import WIDTH, say
+from leadline.cli.machine.lab_faults import under_fault_option
 from leadline.cli.machine.watch import seconds_of
-from leadline.cli.options import out_option
+from leadline.cli.options import ignore_health_option, out_option
 from leadline.cli.paths import AskedPath, UntouchedPath
 from leadline.cli.trust import trust_option
 from leadline.errors import UsageError
@@ -49,6 +50,8 @@ _LOOK, _LONGEST = "30s", "2m"
     help="With --active: another way to the same storage, such as rados=rados://POOL.",
 )
 @click.option("--yes", is_flag=True, help="With --active: run it without a question.")
+@ignore_health_option
+@under_fault_option
 @out_option()
 @trust_option
 @click.option("--figures", is_flag=True, help="Print all figures that the causes were judged by, too.")
@@ -62,6 +65,8 @@ def command(
     active: bool,
     beside: str | None,
     yes: bool,
+    ignore_health: bool,
+    under_fault: bool,
     out: Path | None,
     trusted: bool,
     figures: bool,
@@ -84,14 +89,18 @@ def command(
         raise UsageError(
             "it takes a result's directory, or --live with a path", "see leadline diagnose --help"
         )
-    _refuse_beside(active=active, others={"--beside": beside, "--yes": yes, "--out": out}, live=live)
+    own = {"--beside": beside, "--yes": yes, "--out": out}
+    own |= {"--ignore-health": ignore_health, "--under-fault": under_fault}
+    _refuse_beside(active=active, others=own, live=live)
     if live is not None:
         _live(live, duration or _LOOK, figures=figures, as_json=as_json, use_bpf=not no_bpf)
     elif directory is not None:
         only_studies = {"--cell": wanted, "--active": active, "--for": duration, "--no-bpf": no_bpf}
         _of_result(directory, wanted, only_studies, figures=figures, as_json=as_json)
         if active:
-            asked = AskedExperiment(beside, seconds_of(duration or _LONGEST), out, yes, trusted)
+            asked = AskedExperiment(
+                beside, seconds_of(duration or _LONGEST), out, yes, trusted, ignore_health, under_fault
+            )
             return decide_by_experiment(directory, wanted, asked)
     return 0
 

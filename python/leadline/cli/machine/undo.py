@@ -15,6 +15,7 @@ from leadline.cli.measure.hosts_options import HostsOptions, connected_again, re
 from leadline.cli.paths import AskedPath
 from leadline.cli.trust import require_trust, trust_option
 from leadline.errors import UsageError
+from leadline.units import quoted
 
 if TYPE_CHECKING:
     from leadline.store.acting import SeenManifest
@@ -46,7 +47,9 @@ def command(directory: Path, trusted: bool, hosts: HostsOptions) -> int:
             below = undo_run(directory / PROOF, look_at(directory / PROOF))
             removed, left, damage = removed + below[0], left | below[1], damage or below[2]
     except KeyboardInterrupt:
-        complain(f"interrupted; what is left carries its mark still, go on with: leadline undo {directory}")
+        complain(
+            f"interrupted; what is left carries its mark still, go on with: leadline undo {quoted(directory)}"
+        )
         return EXIT_INTERRUPTED
     if damage:
         complain(f"{damage}; so every place of the plan was looked at")
@@ -55,7 +58,7 @@ def command(directory: Path, trusted: bool, hosts: HostsOptions) -> int:
         removed += undone
         left |= kept
     elif hosts:
-        raise UsageError(f"{directory} is of one host alone", f"write: leadline undo {directory}")
+        raise UsageError(f"{directory} is of one host alone", f"write: leadline undo {quoted(directory)}")
     removed += map(str, remove_leftovers(directory.absolute().parent))
     for place in removed:
         echo(f"removed: {place}")
@@ -74,7 +77,8 @@ def _settings_back(directory: Path, seen: SeenManifest) -> tuple[str, ...]:
         return put_back_search(directory, seen)
     if "states" in seen.manifest:
         raise UsageError(
-            f"{directory} is the proof of a search", f"undo the whole of it: leadline undo {directory.parent}"
+            f"{directory} is the proof of a search",
+            f"undo the whole of it: leadline undo {quoted(directory.parent)}",
         )
     if "proof" in seen.manifest:
         from leadline.cli.change.tune_prove import put_back

@@ -21,6 +21,7 @@ from leadline.cli.paths import AskedPath, place_for
 from leadline.cli.signals import StopRequest
 from leadline.cli.trust import require_trust, trust_option
 from leadline.errors import TargetError, UsageError
+from leadline.units import quoted
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -199,7 +200,9 @@ def _start(
     from leadline.workloads.replay.plan import replay_plan, replay_study
 
     if out.exists():
-        raise UsageError(f"{out} exists already", f"name another --out, or: leadline run --resume {out}")
+        raise UsageError(
+            f"{out} exists already", f"name another --out, or: leadline run --resume {quoted(out)}"
+        )
     named = parse_targets(targets)
     _refuse_urls(named)
     if not flags["under_fault"]:

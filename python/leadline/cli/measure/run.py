@@ -29,12 +29,13 @@ from leadline.cli.measure.hosts_options import (
     recruiting,
 )
 from leadline.cli.measure.study_options import KnownServers, application_options, load_plan, study_options
-from leadline.cli.options import out_option
+from leadline.cli.options import ignore_health_option, out_option
 from leadline.cli.paths import AskedPath, place_for
 from leadline.cli.requiring import check_required, require_option, required_of
 from leadline.cli.signals import StopRequest
 from leadline.cli.trust import require_trust, trust_option
 from leadline.errors import UsageError
+from leadline.units import quoted
 
 if TYPE_CHECKING:
     from leadline.plan.model import Plan
@@ -73,9 +74,7 @@ _Asked = tuple[
     show_default=True,
     help="How late a trial may be before it is given up.",
 )
-@click.option(
-    "--ignore-health", is_flag=True, help="Go on when the cluster is in HEALTH_ERR or has slow operations."
-)
+@ignore_health_option
 @under_fault_option
 @click.option(
     "--degraded",
@@ -207,7 +206,7 @@ def _refuse_beside_resume(resume: Path, others: Iterable[object]) -> None:
     if any(others):
         raise UsageError(
             "--resume goes on with a result as it was planned: it takes no study, target or option",
-            f"write: leadline run --resume {resume}",
+            f"write: leadline run --resume {quoted(resume)}",
         )
 
 
@@ -257,7 +256,9 @@ def start_here(
     from leadline.run.session import new_run
 
     if out.exists():
-        raise UsageError(f"{out} exists already", f"name another --out, or: leadline run --resume {out}")
+        raise UsageError(
+            f"{out} exists already", f"name another --out, or: leadline run --resume {quoted(out)}"
+        )
     refuse = (lambda _: None) if flags["under_fault"] else refuse_faulted
     study, plan, facts = load_plan(*asked, before_looking=refuse, recruited=recruited)
     labs = labs_of(plan.targets, facts, under_fault=flags["under_fault"])
@@ -334,7 +335,7 @@ def _resume(
                     path, seen, crewed, display, stop, next_rate, growth, under_fault=faults
                 )
     if hosts:
-        raise UsageError(f"{path} is of this host alone", f"write: leadline run --resume {path}")
+        raise UsageError(f"{path} is of this host alone", f"write: leadline run --resume {quoted(path)}")
     with make_display(quiet) as display:
         steering = Steering(next_rate, growth)
         return resume_run(path, seen, display, stop, steering, labs=labs, under_fault=under_fault)
@@ -376,12 +377,16 @@ def run_and_conclude(
         outcome = execute(stop)
     errors = make_console(stderr=True)
     for place in outcome.left_behind:
-        errors.print(f"left behind: {place}; remove it later with: leadline undo {path}", markup=False)
+        errors.print(
+            f"left behind: {place}; remove it later with: leadline undo {quoted(path)}", markup=False
+        )
     if outcome.interrupted:
-        errors.print(f"interrupted; go on with: leadline {verb} --resume {path}", markup=False)
+        errors.print(f"interrupted; go on with: leadline {verb} --resume {quoted(path)}", markup=False)
         return stop.exit_code
     if outcome.stopped:
-        errors.print(f"stopped: {outcome.stopped}; go on with: leadline {verb} --resume {path}", markup=False)
+        errors.print(
+            f"stopped: {outcome.stopped}; go on with: leadline {verb} --resume {quoted(path)}", markup=False
+        )
         return EXIT_FAILED
     return _conclude(path, gates)
 

@@ -22,6 +22,7 @@ from leadline.cli.options import out_option
 from leadline.cli.paths import place_for
 from leadline.cli.wrapping import EXIT_OWN_FAILURE, WrappingCommand
 from leadline.errors import CommandError, LeadlineError, TargetError, UsageError
+from leadline.units import quoted
 
 if TYPE_CHECKING:
     from leadline.tracing.sources.launch import Traced
@@ -92,7 +93,7 @@ def command(
         if os.environ.get("LEADLINE_DEBUG"):
             raise
         return _fail(f"internal error: {type(error).__name__}: {error}", EXIT_OWN_FAILURE)
-    _say(f"{_lost_words(traced.tables)}{_how(choice)}; read it with: leadline show {path}")
+    _say(f"{_lost_words(traced.tables)}{_how(choice)}; read it with: leadline show {quoted(path)}")
     return _pass_on(traced)
 
 

@@ -12,6 +12,7 @@ import click
 from leadline.cli.console import complain, echo
 from leadline.cli.options import out_option
 from leadline.cli.paths import AskedOrAddress, AskedPath, place_for
+from leadline.units import quoted
 
 if TYPE_CHECKING:
     from leadline.published.document import Published
@@ -44,7 +45,7 @@ def published(source: Path, out: Path) -> None:
     write_published(out, text, document, details, time.time_ns)
     findings = published_findings(open_result(out))
     echo(findings.statements[0].text)
-    echo(f"result: {out.resolve()}; read it with: leadline show {out}")
+    echo(f"result: {out.resolve()}; read it with: leadline show {quoted(out)}")
 
 
 @command.command("result", short_help="Results of other machines, as checked copies")
@@ -217,7 +218,7 @@ def _store_trace(tables: TraceTables, sources: tuple[Path, ...], kind: str, out:
     for warning in tables.warnings:
         echo(f"NOTE: {warning}", err=True)
     echo(printable(f"{tables.source}: {len(by_life(tables.processes)):,} processes"))
-    echo(f"result: {path.resolve()}; read it with: leadline show {path}")
+    echo(f"result: {path.resolve()}; read it with: leadline show {quoted(path)}")
 
 
 def _check_formulas(document: Published) -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from leadline.cli.console import echo
+from leadline.units import quoted
 
 
 def import_benchmark(program: str, source: Path, out: Path, link: str | None) -> None:
@@ -39,7 +40,7 @@ def import_benchmark(program: str, source: Path, out: Path, link: str | None) ->
     for doubt in doubts:
         echo(printable(f"DOUBTFUL: {doubt.text}"), err=True)
     echo(published_findings(open_result(out)).statements[0].text)
-    echo(f"result: {out.resolve()}; read it with: leadline show {out}")
+    echo(f"result: {out.resolve()}; read it with: leadline show {quoted(out)}")
 
 
 def _reader(program: str, source: Path) -> tuple[Path, int, Callable[[str, str, str | None], str]]:

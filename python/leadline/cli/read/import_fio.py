@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from leadline.cli.console import echo
+from leadline.units import quoted
 
 
 def import_fio(sources: tuple[Path, ...], out: Path, target: str) -> None:
@@ -40,4 +41,4 @@ def import_fio(sources: tuple[Path, ...], out: Path, target: str) -> None:
     jobs = f"{len(cells)} job{'' if len(cells) == 1 else 's'}"
     files = f"{len(reports)} block{'' if len(reports) == 1 else 's'}"
     echo(printable(f"{source.version}: {jobs} in {files}"))
-    echo(f"result: {out.resolve()}; read it with: leadline show {out}")
+    echo(f"result: {out.resolve()}; read it with: leadline show {quoted(out)}")

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from leadline.cli.console import echo
 from leadline.errors import UsageError
+from leadline.units import quoted
 
 if TYPE_CHECKING:
     from leadline.workflows.reading import Workflow
@@ -52,7 +53,7 @@ def import_opencast(
     for one in findings.statements:
         if one.tone == "headline" or one.says in ("workflows_changed", "workflows_on_one_side"):
             echo(one.text)
-    echo(f"result: {out.resolve()}; read it with: leadline show {out}")
+    echo(f"result: {out.resolve()}; read it with: leadline show {quoted(out)}")
 
 
 def _answers(source: str, timeout_s: float, retries: int) -> Iterator[Sequence[Workflow]]:

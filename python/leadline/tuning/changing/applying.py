@@ -6,18 +6,22 @@ set and read back; then until daemons have it in force and for some time more, t
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 
 from leadline.errors import LeadlineError, TuningError
 from leadline.tuning.access.ceph_config import lives_of_daemons
 from leadline.tuning.access.face import InForce, same_value
 from leadline.tuning.changes import SettingChange
 from leadline.tuning.changing.checks import check
-from leadline.tuning.changing.journal import Reach, TuningJournal
+from leadline.tuning.changing.cluster_lock import ClusterLock, cluster_locked
+from leadline.tuning.changing.journal import TuningJournal
 from leadline.tuning.changing.restarting import restart_daemons
-from leadline.tuning.changing.reverting import revert
+from leadline.tuning.changing.reverting import put_back
+from leadline.tuning.changing.state import JournalledChange, Reach
 from leadline.tuning.health import HealthSeen, health_of, worsened
 from leadline.tuning.settings import Setting
 from leadline.tuning.system import TuningSystem
@@ -76,44 +80,31 @@ def apply(
         checked = check(system, changes, allowed, where)
         if not checked.changes:
             return Applied("", (), checked.already)
-        deed = _Deed(system, journal, pace, say)
-        run = deed.begin(checked.changes, switch.within_s if switch else 0.0)
-        try:
-            if switch is not None:
-                switch.start(run, switch.within_s)
-            for change in checked.changes:
-                deed.make(change)
-            deed.settle()
-            deed.watch()
-        except BaseException as error:
-            raise _undone(system, journal, run, error) from error
-        return Applied(run, checked.changes, checked.already, tuple(deed.pending))
+        of_cluster = any(change.place.cluster for change in checked.changes)
+        with cluster_locked(system.around, needed=of_cluster) as lock:
+            deed = _Deed(system, journal, pace, say, lock)
+            run = deed.begin(checked.changes, switch.within_s if switch else 0.0)
+            try:
+                if switch is not None:
+                    switch.start(run, switch.within_s)
+                for change in checked.changes:
+                    deed.make(change)
+                deed.settle()
+                deed.watch()
+            except BaseException as error:
+                raise deed.undone(error) from error
+            return Applied(run, checked.changes, checked.already, tuple(deed.pending))
 
 
 def reach_of(system: TuningSystem) -> Reach:
     """How the same system is reached later."""
     around = system.around
+    conf = str(around.conf or os.environ.get("CEPH_CONF") or "")  # who reverts it may have another
     return Reach(
-        str(around.conf.absolute()) if around.conf else "",
+        str(Path(conf).absolute()) if conf else "",
         around.client_name or "",
         {host: str(path) for host, path in around.namespaces.items()},
     )
-
-
-def _undone(system: TuningSystem, journal: TuningJournal, run: str, error: BaseException) -> BaseException:
-    """The error that is raised once everything was put back, as far as it could be."""
-    back = revert(system, journal, run=run)
-    why = error.message if isinstance(error, LeadlineError) else f"{type(error).__name__}"
-    journal.say("ended", run=run, how=f"put back: {why}")
-    if not isinstance(error, Exception):
-        return error  # Ctrl-C is the caller's
-    remedy = error.remedy if isinstance(error, LeadlineError) else ""
-    if back.left:
-        left = "; ".join(back.left)
-        return TuningError(
-            f"{why}; and not everything could be put back: {left}", "leadline tune revert tries again"
-        )
-    return TuningError(f"{why}; all was put back as it was", remedy)
 
 
 @dataclass
@@ -124,8 +115,9 @@ class _Deed:
     journal: TuningJournal
     pace: Pace
     say: Callable[[str], None]
+    lock: ClusterLock
     run: str = ""
-    changes: list[SettingChange] = field(default_factory=list)
+    made: list[JournalledChange] = field(default_factory=list)
     pending: list[str] = field(default_factory=list)
     health: HealthSeen | None = None
     lives: dict[str, str] = field(default_factory=dict)
@@ -138,8 +130,36 @@ class _Deed:
             self.lives = lives_of_daemons(self.system.around)
         by_s = time.time() + confirm_within_s if confirm_within_s else 0.0
         known = self.health.as_json() | {"expected": self._expected(changes)} if self.health else {}
-        self.run = self.journal.begin(reach_of(self.system), by_s, known)
+        entries = [(change, self.system.setting(change.setting)) for change in changes]
+        self.run = self.journal.begin(reach_of(self.system), by_s, known, entries)
         return self.run
+
+    @property
+    def changes(self) -> list[SettingChange]:
+        """What was set so far."""
+        return [one.change for one in self.made]
+
+    def undone(self, error: BaseException) -> BaseException:
+        """The error that is raised once everything was put back, as far as it could be.
+
+        What was made is remembered here: the journal may be the very thing that has failed.
+        """
+        back = put_back(self.journal, reversed(self.made), lambda _: self.system)
+        why = error.message if isinstance(error, LeadlineError) else f"{type(error).__name__}"
+        unsaid = self.journal.say_if_it_can("ended", run=self.run, how=f"put back: {why}")
+        if not isinstance(error, Exception):
+            return error  # Ctrl-C is the caller's
+        remedy = error.remedy if isinstance(error, LeadlineError) else ""
+        if back.left:
+            left = "; ".join(back.left)
+            return TuningError(
+                f"{why}; and not everything could be put back: {left}",
+                f"try again: {self.journal.command('revert')}",
+            )
+        if unsaid or back.unwritten:
+            status = self.journal.command("status")
+            remedy = f"see to the journal's disk; until then `{status}` says that it was changed"
+        return TuningError(f"{why}; all was put back as it was", remedy)
 
     def _expected(self, changes: Sequence[SettingChange]) -> list[str]:
         kinds = {self.system.setting(change.setting).access.kind for change in changes}
@@ -148,6 +168,7 @@ class _Deed:
     def make(self, change: SettingChange) -> None:
         """Journal what is there, set it, read it back; what somebody else did since the check is found."""
         setting = self.system.setting(change.setting)
+        self.lock.renew()
         now = self.system.read(setting, change.place)
         if not now.known or now.before != change.before:
             raise TuningError(
@@ -155,10 +176,11 @@ class _Deed:
                 f" {now.value if now.known else now.reason}: somebody else changes it",
                 "find out who, then apply again",
             )
-        number = self.journal.changing(self.run, change, setting, self.system.life(setting, change.place))
-        self.changes.append(change)
+        one = self.journal.changing(self.run, change, setting, self.system.life(setting, change.place))
+        self.made.append(one)
         self.system.write(change)
-        self.journal.say("done", number=number)
+        self.made[-1] = replace(one, done=True)
+        self.journal.say("done", number=one.number)
         was = "not set" if change.before is None else change.before
         self.say(f"{setting.name} on {change.place.words}: {was} -> {change.value}")
 
@@ -172,17 +194,22 @@ class _Deed:
             daemons = [one.daemon for one in self.system.in_force(setting, change.place)]
             if setting.needs == "restart" and daemons and self.system.restart is not None:
                 assert self.health is not None  # noqa: S101 - there are daemons
-                restart_daemons(self.system, daemons, self.health, self.say)
+                restart_daemons(self.system, daemons, self.health, self._say_and_renew)
                 self.lives = lives_of_daemons(self.system.around)
                 self.restarted.add(setting.name)
                 self._each_holds(self.pace.settle_s)
             else:
                 self.pending.append(_pending(setting, change, daemons))
 
+    def _say_and_renew(self, words: str) -> None:
+        self.lock.renew()
+        self.say(words)
+
     def _each_holds(self, settle_s: float) -> None:
         """Polls until nothing is amiss, then for `hold_s` more: mClock takes values back some time after."""
         end, since = time.monotonic() + settle_s, 0.0
         while True:
+            self.lock.renew()
             amiss = [words for change in self.changes for words in self._amiss(change)]
             now = time.monotonic()
             if amiss and now > end:
@@ -217,6 +244,7 @@ class _Deed:
         expected = self._expected(self.changes)
         begun, bad_since = time.monotonic(), 0.0
         while True:
+            self.lock.renew()
             now = time.monotonic()
             worse = worsened(self.health, health_of(self.system.around), expected)
             bad_since = (bad_since or now) if worse else 0.0

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from leadline.errors import RefusedChangeError
 from leadline.tuning.access.face import SettingReading, same_value
 from leadline.tuning.changes import SettingChange
+from leadline.tuning.health import IGNORE_HEALTH, health_of, in_trouble
 from leadline.tuning.rows import in_bytes, wrong_value
 from leadline.tuning.settings import Setting, SettingValidity
 from leadline.tuning.states import holds
@@ -18,6 +19,7 @@ from leadline.tuning.system import TuningSystem
 from leadline.tuning.validity import applies, default_on, exists
 
 IRREVERSIBLE = "irreversible"
+UNHEALTHY = "unhealthy"  # allowed: changes of a cluster in trouble
 
 
 @dataclass(frozen=True)
@@ -60,6 +62,7 @@ def check(
         if not against:
             same = found.known and same_value(found.value, change.value)
             (already if same else good).append(replace(change, before=found.before))
+    problems += checker.trouble(good)
     if problems:
         places = where or {}
         lines = [f"{places[index]}: {one.words}" if index in places else one.words for index, one in problems]
@@ -83,6 +86,14 @@ class _Checker:
         if self._versions is None:
             self._versions = self.system.versions()
         return self._versions
+
+    def trouble(self, good: Sequence[SettingChange]) -> Iterator[tuple[int, ChangeProblem]]:
+        """What speaks against any change of the cluster, whatever it is: said of the first."""
+        first = next((change for change in good if change.place.cluster), None)
+        if first is None or UNHEALTHY in self.allowed:
+            return
+        if why := in_trouble(health_of(self.system.around)):
+            yield -1, ChangeProblem(first, why, IGNORE_HEALTH)
 
     def look(self, change: SettingChange) -> tuple[SettingChange, SettingReading]:
         """The change with its value as the system has it, and what is there now."""

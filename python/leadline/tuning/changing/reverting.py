@@ -1,27 +1,34 @@
 """Puts back what a journal says was changed; never what somebody else has changed since.
 
-It needs the journal alone: the program that made the changes may be long gone, and the host rebooted.
+It needs the journal alone: the program that made the changes may be long gone, and the host rebooted. Nothing
+is kept from being put back by a journal that cannot be written: what was put back is found so the next time.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from leadline.errors import LeadlineError
-from leadline.tuning.changing.journal import JournalledChange, Reach, TuningJournal
+from leadline.errors import LeadlineError, TuningError
+from leadline.foreign import reading
+from leadline.tuning.changing.journal import TuningJournal
+from leadline.tuning.changing.state import JournalledChange, Reach
 from leadline.tuning.system import TuningSystem, is_before
 
 
 @dataclass
 class Reverted:
-    """In words: what was put `back`, was `gone` already (by a reboot, for one), and what is `left`."""
+    """In words: what was put `back`, was `gone` already (by a reboot, for one), and what is `left`.
+
+    `unwritten` is why the journal does not say so; "" where it does.
+    """
 
     back: list[str] = field(default_factory=list)
     gone: list[str] = field(default_factory=list)
     left: list[str] = field(default_factory=list)
     foreign: bool = False  # something was left as somebody else has changed it
+    unwritten: str = ""
 
 
 def reached(reach: Reach, restart: Callable[[str], None] | None = None) -> TuningSystem:
@@ -50,21 +57,43 @@ def revert(
     `system` None: each run's own, as the journal has it. `force` overwrites what somebody else has set since;
     `forget` leaves that, and what cannot be reached, for good.
     """
-    found = Reverted()
     with journal.locked(wait_s):
         state = journal.state()
         systems: dict[str, TuningSystem] = {}
+
+        def system_of(one: JournalledChange) -> TuningSystem:
+            if system is None and one.run not in systems:
+                systems[one.run] = reached(state.runs[one.run].reach, restart)
+            return system or systems[one.run]
+
         try:
-            for one in state.outstanding(run):
-                if system is None and one.run not in systems:
-                    systems[one.run] = reached(state.runs[one.run].reach, restart)
-                place = _Place(system or systems[one.run], one)
-                how = place.put_back(found, force=force, forget=forget)
-                if how:
-                    journal.say("undone", number=one.number, how=how)
+            return put_back(journal, state.outstanding(run), system_of, force=force, forget=forget)
         finally:
             for own in systems.values():
                 own.close()
+
+
+def put_back(
+    journal: TuningJournal,
+    changes: Iterable[JournalledChange],
+    system_of: Callable[[JournalledChange], TuningSystem],
+    *,
+    force: bool = False,
+    forget: bool = False,
+) -> Reverted:
+    """Put these back, in this order, whoever remembers them; the journal only hears of it."""
+    found = Reverted()
+    for one in changes:
+        what = f"{one.change.setting} on {one.change.place.words}"
+        try:
+            with reading(f"{journal.path}, line {one.line or 'unknown'}", "set it by hand", TuningError):
+                how = _Place(system_of(one), one).put_back(found, what, force=force, forget=forget)
+        except LeadlineError as error:
+            found.left.append(f"{what}: {error.message}")
+            continue
+        if how:
+            why = journal.say_if_it_can("undone", number=one.number, how=how)
+            found.unwritten = found.unwritten or why
     return found
 
 
@@ -75,10 +104,9 @@ class _Place:
         self.one = one
         self.system = system.knowing(one.setting)
 
-    def put_back(self, found: Reverted, *, force: bool, forget: bool) -> str:
+    def put_back(self, found: Reverted, what: str, *, force: bool, forget: bool) -> str:
         """How it ended; "" where it is still outstanding."""
         one, change = self.one, self.one.change
-        what = f"{change.setting} on {change.place.words}"
         try:
             if self._is_gone():
                 found.gone.append(f"{what}: what it was set on is not there any more, and the value with it")

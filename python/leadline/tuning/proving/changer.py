@@ -54,6 +54,11 @@ class SettingChanger:
         self._system.write(replace(one.change, value=value))
         return True
 
+    def renew(self) -> None:
+        """What is held meanwhile stays so. Raises TuningError where it was taken away."""
+        if self._journal is not None:
+            self._journal.renew()
+
     def put_all_back(self) -> tuple[str, ...]:
         """The last first. What could not be, in words."""
         return tuple(words for one in reversed(self._settings) if (words := self._put_back(one)))

@@ -64,6 +64,7 @@ class SettingStates:
 
     def look(self, state: str) -> Mapping[str, Any]:
         """See `States`."""
+        self._changer.renew()
         return looked(self._system, self._proved, self._client, self._values_of(state))
 
     def leave(self) -> tuple[str, ...]:

@@ -74,6 +74,7 @@ class ValueStates:
 
     def look(self, state: str) -> Mapping[str, Any]:
         """See `States`. Where health has worsened everything is put back at once, and the reading says so."""
+        self._changer.renew()
         self._end_where_worse()
         return looked(self._system, self._settings, self._client, self._values.values_of(state))
 

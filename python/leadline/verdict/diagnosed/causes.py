@@ -90,23 +90,26 @@ def causes() -> tuple[CauseEntry, ...]:
 
 
 def applying(facts: TargetFacts) -> tuple[CauseEntry, ...]:
-    """The causes that there can be on the way to a target: a local file system has no link and no OSD."""
+    """The causes that there can be on the way to a target: a local file system has no link and no OSD, and
+    what no ceph-fuse serves is not held up by one.
+    """
     clustered = facts.ceph is not None or facts.on_cluster or facts.behind_server
     on_the_way: dict[Place, bool] = {
         **{"network": facts.is_remote, "proxy": facts.behind_server},
         **{"osd": clustered, "mds": clustered, "cluster": clustered},
     }
+    absent = set() if facts.through_ceph_fuse else set(_OF_CEPH_FUSE)
+    absent |= set() if clustered else set(_OF_CLUSTER)
+    absent |= set() if facts.host_caches or facts.behind_server else set(_OF_CACHES)
     return tuple(
-        cause
-        for cause in causes()
-        if on_the_way.get(cause.place, True) and (clustered or not _OF_CLIENT & set(cause.needs))
+        cause for cause in causes() if on_the_way.get(cause.place, True) and not absent & set(cause.needs)
     )
 
 
-# Figures of the client of a cluster, which other causes of the client and the work do without.
-_OF_CLIENT = frozenset(
-    {"client_thread_share", "client_in_flight", "client_blocked_per_s", "metadata_per_operation"}
-)
+# Figures of what is not on every way; other causes of the client and the work do without them.
+_OF_CEPH_FUSE = ("client_thread_share", "client_in_flight", "client_blocked_per_s")
+_OF_CLUSTER = ("metadata_per_operation",)
+_OF_CACHES = ("streamed",)
 
 
 def of_itself(table: tuple[CauseEntry, ...]) -> tuple[CauseEntry, ...]:

@@ -8,6 +8,7 @@ from typing import Any
 from leadline.errors import UsageError
 from leadline.store.reader import Result
 from leadline.study.target import TargetFacts
+from leadline.units import quoted
 from leadline.verdict.model import Cell, Findings, TargetView
 from leadline.verdict.private import private_texts
 from leadline.verdict.proved.found import ProofFound
@@ -35,7 +36,11 @@ def search_findings(
         from leadline.verdict.model import worst
 
         state = worst([cell.validity.state for cell in found.proof.cells])
-    steps = (f"The proof by itself: leadline show {result.path}/proof",) if found.proof is not None else ()
+    steps = (
+        (f"The proof by itself: leadline show {quoted(result.path / 'proof')}",)
+        if found.proof is not None
+        else ()
+    )
     return Findings(
         id=str(manifest["id"]),
         kind=str(manifest["kind"]),

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from leadline import units
 from leadline.analysis.proposing import ProposalJudged
-from leadline.units import format_ratio_interval
+from leadline.units import format_ratio_interval, quoted
 from leadline.verdict.compared.comparisons import PRIMARY_WEIGHT, weight_of
 from leadline.verdict.model import UNUSABLE, Comparison, Statement
 from leadline.verdict.proved.said import proof_section, side_effects
@@ -115,9 +115,9 @@ def doubts(proof: JudgedProof | None) -> tuple[str, ...]:
 
 def _steps(found: SearchFound, path: str) -> Iterator[NextStep]:
     if not found.whole or (found.proof is not None and not found.proof.whole):
-        yield NextStep(f"Go on with it: leadline tune search --resume {path}")
+        yield NextStep(f"Go on with it: leadline tune search --resume {quoted(path)}")
     elif found.proof is not None:
-        yield NextStep(f"The proof by itself: leadline show {path}/proof")
+        yield NextStep(f"The proof by itself: leadline show {quoted(f'{path}/proof')}")
 
 
 def words_of(found: SearchFound, values: Mapping[str, str]) -> str:

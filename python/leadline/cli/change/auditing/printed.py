@@ -39,7 +39,7 @@ _COUNTED = {
 class AuditShown:
     """What was found for which work, of which `hosts` (none: this one); why no cluster was asked, if so.
 
-    `options` are those by which `leadline tune` means the same system.
+    `options` are those by which `leadline tune apply` means the same system, `target` those of a study.
     """
 
     found: Audited
@@ -48,6 +48,7 @@ class AuditShown:
     hosts: tuple[HostRead, ...] = ()
     no_cluster: str = ""
     options: str = ""
+    target: str = " --target NAME=PATH"
 
     def where(self, places: Iterable[SettingPlace]) -> str:
         """In words."""
@@ -122,12 +123,12 @@ def _print_next(shown: AuditShown) -> None:
     for row in found.to_prove[:3]:
         name, study = row.setting.name, work.study or "STUDY"
         at = _hosts_of(row, shown.hosts)
-        say(f"Do{at}: leadline tune prove {study} --with {name}={shlex.quote(row.to)}")
+        say(f"Do{at}: leadline tune prove {study}{shown.target} --with {name}={shlex.quote(row.to)}")
     _print_apply(found.to_apply[:_TO_APPLY], shown)
     if found.to_prove:
         return
     if not work.causes:
-        words = f"leadline run {work.study}" if work.study else "leadline run STUDY"
+        words = f"leadline run {work.study or 'STUDY'}{shown.target}"
         more = " more" if any(row.kind == "recommended" for row in found.rows) else ""
         say(f"Nothing{more} is recommended without a cause: {words}; leadline tune audit --for RESULT.")
     else:

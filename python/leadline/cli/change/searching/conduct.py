@@ -32,10 +32,12 @@ from leadline.cli.signals import StopRequest
 from leadline.errors import ResultError, UsageError
 from leadline.store.files import PROOF
 from leadline.tuning.changing.journal import TuningJournal
+from leadline.tuning.health import refuse_in_trouble
 from leadline.tuning.proving.kept import kept
 from leadline.tuning.proving.proof import WITHOUT
 from leadline.tuning.searching.asked import SearchedSettings, searched_settings
 from leadline.tuning.searching.space import SpaceWords, split_space
+from leadline.units import quoted
 
 if TYPE_CHECKING:
     from leadline.plan.model import Plan
@@ -137,6 +139,9 @@ def start(plan_of: tuple[Any, ...], asked: AskedSearch, out: Path, stop: StopReq
         kept(journal_in, system) as journal,
     ):
         space = asked.space if asked.space is not None else _audited(system, asked.words.work)
+        if any(system.setting(part.name).of_cluster for part in space):
+            refuse_in_trouble(system.around, "mend the cluster first")
+            journal.hold_cluster()
         searched = searched_settings(space, system, client_of(facts[WITHOUT]), asked.words.allowed)
         own = plan_of_states(plan, names, 0, plan.seed)
         options = make_options(study, facts_of_states(facts, names), flags, labs)
@@ -199,7 +204,9 @@ def go_on(path: Path, seen: SeenManifest, stop: StopRequest, *, quiet: bool) -> 
     from leadline.study.target import TargetFacts
 
     if "search" not in seen.manifest:
-        raise UsageError(f"{path} is no search of settings", f"go on with: leadline run --resume {path}")
+        raise UsageError(
+            f"{path} is no search of settings", f"go on with: leadline run --resume {quoted(path)}"
+        )
     searched = SearchedSettings.from_json(seen.manifest["search"])
     facts = TargetFacts.from_json(seen.manifest["targets"][WITHOUT])
     known = {one.setting.name: one.setting for one in searched.settings}
@@ -346,10 +353,12 @@ class _Search:
     def _ended(self, outcome: Outcome) -> bool:
         errors = make_console(stderr=True)
         for place in outcome.left_behind:
-            errors.print(f"left behind: {place}; later: leadline undo {self._path}", markup=False)
+            errors.print(f"left behind: {place}; later: leadline undo {quoted(self._path)}", markup=False)
         if outcome.interrupted or outcome.stopped:
             why = f"stopped: {outcome.stopped}" if outcome.stopped else "interrupted"
-            errors.print(f"{why}; go on with: leadline tune search --resume {self._path}", markup=False)
+            errors.print(
+                f"{why}; go on with: leadline tune search --resume {quoted(self._path)}", markup=False
+            )
             return False
         return True
 

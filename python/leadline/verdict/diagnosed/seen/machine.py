@@ -118,7 +118,9 @@ def of_client(samples: Samples, target: TargetFacts | None = None) -> Figures:
 
 
 def _ceph_fuse(samples: Samples, target: TargetFacts | None) -> str:
-    """As samples name it; "" where it cannot be told which of several it is."""
+    """As samples name it; "" where the target has none, or it cannot be told which of several it is."""
+    if target is not None and not target.through_ceph_fuse:
+        return ""
     there = [one for one in samples.subjects("client", "ceph-fuse") if "/" not in one]
     own = f"ceph-fuse.{target.ceph.client_pid}" if target is not None and target.ceph is not None else ""
     if own in there:
