@@ -174,13 +174,13 @@ class Answering(Crew):
     def ask(self, order: Order) -> dict[str, Said]:
         return {host: Said(self.told[host]) for host in order.arguments}
 
-    def versions(self, within_s: float) -> dict[str, dict[str, Any]]:
+    def versions(self, _within_s: float) -> dict[str, dict[str, Any]]:
         return self.found
 
     def is_known(self, host: str) -> bool:
         return host in self.known
 
-    def why_gone(self, host: str) -> str | None:
+    def why_gone(self, _host: str) -> str | None:
         return None
 
 

@@ -8,13 +8,13 @@ from __future__ import annotations
 import json
 import secrets
 import subprocess
-import sys
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Protocol
 
 from leadline.cli.console import echo
+from leadline.interpreter import module_command, module_environment
 
 if TYPE_CHECKING:
     from leadline.check.facts import Fact
@@ -57,11 +57,16 @@ class LabMembers:
     def _run(self, host: str, words: Words, limit_s: float) -> HostAnswer:
         from leadline.check.measured.streams import HostAnswer
 
-        entered = [sys.executable, "-m", "leadline", "lab", "exec", host, "--lab", self._lab, "--"]
-        asked = [*entered, sys.executable, "-m", *words]
+        entered = module_command("leadline", "lab", "exec", host, "--lab", self._lab, "--")
+        asked = [*entered, *module_command(*words)]
         try:
             done = subprocess.run(
-                asked, stdin=subprocess.DEVNULL, capture_output=True, check=False, timeout=limit_s
+                asked,
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                env=module_environment(),
+                check=False,
+                timeout=limit_s,
             )
         except (OSError, subprocess.SubprocessError) as error:
             return HostAnswer(problem=f"it does not answer: {type(error).__name__}")
@@ -179,8 +184,9 @@ def echoes(host: str, peers: Mapping[str, str], members: CheckMembers | None = N
     limit_s = _MEMBER_S * len(peers)
     try:
         if members is None:
-            asked = [sys.executable, "-m", *words]
-            output = subprocess.run(asked, capture_output=True, check=True, timeout=limit_s).stdout
+            asked, there = module_command(*words), module_environment()
+            done = subprocess.run(asked, capture_output=True, env=there, check=True, timeout=limit_s)
+            output = done.stdout
         else:
             answer = members.ask({host: words}, limit_s)[host]
             if answer.problem:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -17,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from leadline.errors import UsageError
 from leadline.hosts.crew.connect import tls_options
 from leadline.hosts.crew.written import HostAsked, HostsAsked
+from leadline.interpreter import remote_command, remote_python
 
 if TYPE_CHECKING:
     from distributed import Security, SpecCluster
@@ -123,9 +123,11 @@ async def _with_its_words(worker: Any, error: Exception) -> Exception:
     """Dask says that a worker failed to start, and not why: what the Python there says to leadline's name."""
     if not worker.connection or "failed to start" not in str(error):
         return error
-    done = await worker.connection.run(f"{worker.remote_python} -m leadline --version")
+    done = await worker.connection.run(remote_command(worker.remote_python, "leadline", "--version"))
     said = str(done.stderr or "").strip().splitlines()
-    return Exception(said[-1]) if done.exit_status and said else error
+    if not done.exit_status or not said:
+        return error
+    return Exception("its Python is older than 3.11" if said[0].startswith("unknown option -P") else said[-1])
 
 
 def _worker(asked: HostsAsked, host: HostAsked, protocol: str) -> dict[str, Any]:
@@ -150,7 +152,7 @@ def _worker(asked: HostsAsked, host: HostAsked, protocol: str) -> dict[str, Any]
         "connect_options": connect,
         "kwargs": options,
         "worker_class": "distributed.Nanny",
-        "remote_python": host.python or sys.executable,
+        "remote_python": remote_python(host.python),
     }
 
 

@@ -71,7 +71,7 @@ def audit_part(asked: str, limit_s: float) -> dict[str, Any]:
 
 
 def _printed(words: Sequence[str], given: bytes, limit_s: float, what: str) -> dict[str, Any]:
-    from leadline.observe.children import module_command, module_environment
+    from leadline.interpreter import module_command, module_environment
 
     try:
         done = subprocess.run(

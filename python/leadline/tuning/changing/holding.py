@@ -14,7 +14,7 @@ import time
 from pathlib import Path
 
 from leadline.errors import LeadlineError, RefusedChangeError
-from leadline.observe.children import module_command, module_environment
+from leadline.interpreter import module_command, module_environment
 from leadline.tuning.changing.journal import TuningJournal, TuningRun
 from leadline.tuning.changing.reverting import reached, revert
 from leadline.tuning.health import HealthSeen, health_of, worsened
