@@ -29,7 +29,7 @@ from leadline.lab.record import LabRecord, read_record
 from leadline.removal import remove_tree
 
 _FILES = {"ca": "ca.pem", "cert": "cert.pem", "key": "key.pem"}
-THREADS = 2  # one is busy for as long as a trial takes
+THREADS = 1  # Dask is handed no tasks
 _SCHEDULER = "scheduler"
 _PR_SET_PDEATHSIG = 1
 _START_S, _END_S, _KILLED_S = 60.0, 10.0, 5.0

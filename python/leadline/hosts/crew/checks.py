@@ -129,7 +129,7 @@ def look(
         places = {name: host.targets.get(name, target.url) for name, target in targets.items()}
         arguments[host.name] = ({"targets": places, "directory": None},)
     limit_s = answer_within_s(asked, len(hosts))
-    said = crew.ask(Order(probe, arguments, "probe", limit_s))
+    said = crew.ask(Order(probe, arguments, limit_s))
     problems = [f"host {name}: {one.problem}" for name, one in sorted(said.items()) if one.problem]
     slow = all(crew.is_known(name) for name, one in said.items() if one.lost)
     broken = any(one.problem and not one.lost for one in said.values())
