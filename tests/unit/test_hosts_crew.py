@@ -12,14 +12,15 @@ from typing import Any
 import pytest
 
 from leadline import _core
-from leadline.cli.measure.hosts_options import HostsOptions
+from leadline.cli.measure.hosts_options import HostsOptions, asked_again
 from leadline.errors import ResultError, SpecError, TargetError, UsageError
 from leadline.hosts.crew.calls import Crew, CrewWorker, Order, Said
 from leadline.hosts.crew.checks import check_versions, hosts_of, look, needed_by_all
 from leadline.hosts.crew.clocks import offset_of
 from leadline.hosts.crew.connect import check_listener, check_plain
+from leadline.hosts.crew.crewed import StoredCrew
 from leadline.hosts.crew.taking import checked_path
-from leadline.hosts.crew.written import HostsAsked, asked_hosts, read_hosts
+from leadline.hosts.crew.written import HostAsked, HostsAsked, asked_hosts, read_hosts
 from leadline.hosts.model import StudyHost
 from leadline.study.target import Target, TargetFacts
 
@@ -107,6 +108,13 @@ def test_what_is_not_encrypted_is_refused_unless_it_was_asked_for(text: str, all
     else:
         with pytest.raises(UsageError, match="--plain-tcp"):
             check_plain(read(text))
+
+
+def test_a_result_of_a_scheduler_without_tls_goes_on_once_that_is_allowed() -> None:
+    stored = StoredCrew(HostsAsked(scheduler="tcp://127.0.0.1:1"), (HostAsked("alpha"),), "stop")
+    with pytest.raises(UsageError, match="--plain-tcp"):
+        check_plain(asked_again(stored, HostsOptions()))
+    check_plain(asked_again(stored, HostsOptions(plain_tcp=True)))
 
 
 TCP = """\
