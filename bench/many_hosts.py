@@ -346,7 +346,7 @@ def run_on(address: str, count: int, study: Path, out: Path) -> tuple[float, int
         "-o",
         str(out),
     ]
-    command += ["--scheduler", address, "--workers", str(count), "--same-machine"]
+    command += ["--scheduler", address, "--plain-tcp", "--workers", str(count), "--same-machine"]
     begun = time.monotonic()
     child = os.posix_spawn(sys.executable, command, os.environ)
     _, status, usage = os.wait4(child, 0)

@@ -14,7 +14,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from leadline.observe.children import module_environment
+from leadline.interpreter import module_environment
 from leadline.observe.mounts.mounts import inspect
 from leadline.plan.make import Host, make_plan
 from leadline.plan.model import Plan

@@ -23,7 +23,7 @@ def crew(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DaskWorkers]:
 
 
 def checked(leadline: Command, crew: DaskWorkers, *words: str) -> dict[str, Any]:
-    there = ("--scheduler", crew.address, "--same-machine")
+    there = ("--scheduler", crew.address, "--plain-tcp", "--same-machine")
     done = leadline("check", *there, "--no-ceph", "--json", *words, timeout=200)
     assert done.returncode in (0, 3), done.stderr  # 3: this machine's clock may be nobody's
     found: dict[str, Any] = json.loads(done.stdout)
@@ -58,7 +58,7 @@ def test_a_host_that_cannot_be_reached_is_a_gap_and_roles_are_those_of_the_file(
 ) -> None:
     hosts, first = (
         tmp_path / "hosts.yaml",
-        f"scheduler: {crew.address}\nsame_machine: true\nwait: 1s\nhosts:\n",
+        f"scheduler: {crew.address}\nplain_tcp: true\nsame_machine: true\nwait: 1s\nhosts:\n",
     )
     hosts.write_text(first + "  alpha: {roles: [mon]}\n  beta: {roles: [osd]}\n  gone:\n")
     words = ("check", "--hosts", str(hosts), "--no-ceph", "--no-streams", "--json")

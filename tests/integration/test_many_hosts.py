@@ -63,7 +63,7 @@ def run(*arguments: object, timeout: float = LONG_S) -> subprocess.CompletedProc
 
 
 def on(crew: DaskWorkers, *more: object) -> list[str]:
-    return ["--scheduler", crew.address, "--workers", "2", "--same-machine", *map(str, more)]
+    return ["--scheduler", crew.address, "--plain-tcp", "--workers", "2", "--same-machine", *map(str, more)]
 
 
 def begin(tiny: Path, target: Path, out: Path, *more: object) -> Process:
@@ -203,7 +203,7 @@ def test_a_killed_scheduler(own: DaskWorkers, tiny: Path, target: Path, tmp_path
     assert_nothing_left(target, own)
     own.start_scheduler()
     own.start("alpha", "beta")
-    resumed = run("--resume", out, "--scheduler", own.address, "--same-machine")
+    resumed = run("--resume", out, "--scheduler", own.address, "--plain-tcp", "--same-machine")
     assert resumed.returncode == 0, resumed.stderr
     assert [row.state for row in open_result(out).trials()] == ["complete", "complete"]
     assert_nothing_left(target, own, "alpha", "beta")
@@ -259,7 +259,8 @@ def test_a_worker_that_stands_still_is_slow_and_not_absent(
     """The scheduler still has it: neither a new worker nor another Python would help."""
     hosts = tmp_path / "hosts.yaml"
     hosts.write_text(
-        f"scheduler: {own.address}\nsame_machine: true\nanswer_within: 1s\nhosts: {{alpha: , beta: }}\n"
+        f"scheduler: {own.address}\nplain_tcp: true\nsame_machine: true\nanswer_within: 1s\n"
+        "hosts: {alpha: , beta: }\n"
     )
     os.kill(own.workers["beta"].pid, signal.SIGSTOP)
     try:
@@ -275,7 +276,7 @@ def test_a_worker_that_stands_still_is_slow_and_not_absent(
 def refused(crew: DaskWorkers, tiny: Path, target: Path, tmp_path: Path, *more: str) -> str:
     """What a run says that is refused before anything starts."""
     out = tmp_path / "out"
-    words = ["--scheduler", crew.address, *more]
+    words = ["--scheduler", crew.address, "--plain-tcp", *more]
     done = run(tiny, "--target", f"here={target}", "-o", out, *words)
     assert done.returncode == 2, done.stderr
     assert not out.exists()
@@ -304,7 +305,7 @@ def test_hosts_that_will_not_do(tmp_path: Path, tiny: Path, target: Path) -> Non
 def test_a_target_that_is_not_there(crew: DaskWorkers, tiny: Path, target: Path, tmp_path: Path) -> None:
     hosts = tmp_path / "hosts.yaml"
     hosts.write_text(
-        f"scheduler: {crew.address}\nsame_machine: true\n"
+        f"scheduler: {crew.address}\nplain_tcp: true\nsame_machine: true\n"
         "hosts:\n  alpha:\n  beta: {targets: {here: /nonexistent}}\n"
     )
     out = tmp_path / "out"

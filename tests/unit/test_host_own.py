@@ -30,7 +30,7 @@ from leadline.hosts.own.directory import (
 from leadline.hosts.own.study import reopened
 from leadline.hosts.own.turn import PREPARED, Turn
 from leadline.hosts.session import HostSession
-from leadline.observe.children import module_command, module_environment
+from leadline.interpreter import module_command, module_environment
 from leadline.plan.model import Plan, Trial
 from leadline.run.child import Answer
 from leadline.run.group import CommonStart, Halt, Member, run_jobs

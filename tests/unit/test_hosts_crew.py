@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -11,14 +12,15 @@ from typing import Any
 import pytest
 
 from leadline import _core
-from leadline.cli.measure.hosts_options import HostsOptions
+from leadline.cli.measure.hosts_options import HostsOptions, asked_again
 from leadline.errors import ResultError, SpecError, TargetError, UsageError
 from leadline.hosts.crew.calls import Crew, CrewWorker, Order, Said
 from leadline.hosts.crew.checks import check_versions, hosts_of, look, needed_by_all
 from leadline.hosts.crew.clocks import offset_of
-from leadline.hosts.crew.connect import check_plain
+from leadline.hosts.crew.connect import check_listener, check_plain
+from leadline.hosts.crew.crewed import StoredCrew
 from leadline.hosts.crew.taking import checked_path
-from leadline.hosts.crew.written import HostsAsked, asked_hosts, read_hosts
+from leadline.hosts.crew.written import HostAsked, HostsAsked, asked_hosts, read_hosts
 from leadline.hosts.model import StudyHost
 from leadline.study.target import Target, TargetFacts
 
@@ -89,23 +91,61 @@ def test_the_damaged_hosts_of_a_manifest() -> None:
 @pytest.mark.parametrize(
     ("text", "allowed"),
     [
-        ("scheduler: tcp://127.0.0.1:1", True),
-        ("scheduler: tcp://localhost:1", True),
+        ("scheduler: tcp://127.0.0.1:1", False),
+        ("scheduler: tcp://localhost:1", False),
         ("scheduler: tcp://10.0.0.1:1", False),
         ("scheduler: tcp://localhost.example.org:1", False),
         ("scheduler: tls://10.0.0.1:1", True),
         ("scheduler: tcp://10.0.0.1:1\nplain_tcp: true", True),
         ("hosts:\n  a: {address: 10.0.0.1}", False),
-        ("hosts:\n  a: {address: 127.0.0.1}", True),
+        ("hosts:\n  a: {address: 127.0.0.1}", False),
         ("hosts:\n  a:\ntls: {ca: x, cert: y}", True),
     ],
 )
-def test_only_what_stays_here_goes_without_encryption(text: str, allowed: bool) -> None:
+def test_what_is_not_encrypted_is_refused_unless_it_was_asked_for(text: str, allowed: bool) -> None:
     if allowed:
         check_plain(read(text))
     else:
         with pytest.raises(UsageError, match="--plain-tcp"):
             check_plain(read(text))
+
+
+def test_a_result_of_a_scheduler_without_tls_goes_on_once_that_is_allowed() -> None:
+    stored = StoredCrew(HostsAsked(scheduler="tcp://127.0.0.1:1"), (HostAsked("alpha"),), "stop")
+    with pytest.raises(UsageError, match="--plain-tcp"):
+        check_plain(asked_again(stored, HostsOptions()))
+    check_plain(asked_again(stored, HostsOptions(plain_tcp=True)))
+
+
+TCP = """\
+  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode
+   0: 0100007F:2252 00000000:0000 0A 00000000:00000000 00:00000000 00000000  {uid}        0 1 1 0 100 0 0 10 0
+   1: 0100007F:2253 0100007F:2252 01 00000000:00000000 00:00000000 00000000  4321        0 1 1 0 100 0 0 10 0
+   2: 0200000A:2252 00000000:0000 0A 00000000:00000000 00:00000000 00000000  4321        0 1 1 0 100 0 0 10 0
+"""
+TCP6 = """\
+  sl  local_address                         remote_address                        st tx rx tr uid
+   0: {address}:2252 00000000000000000000000000000000:0000 0A 0:0 00:0 0 {uid} 0 1
+"""
+ANY, LOOPBACK, MAPPED = "0" * 32, "0" * 24 + "01000000", "0000000000000000FFFF00000100007F"
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "[::1]"])
+@pytest.mark.parametrize("address", [ANY, LOOPBACK, MAPPED])
+def test_who_listens_at_a_port_of_the_loopback_is_looked_up(host: str, address: str, tmp_path: Path) -> None:
+    own, scheduler = os.geteuid(), f"tcp://{host}:8786"
+    (tmp_path / "tcp").write_text(TCP.format(uid=own))
+    (tmp_path / "tcp6").write_text(TCP6.format(address=address, uid=0))
+    check_listener(scheduler, tmp_path)
+    (tmp_path / "tcp6").write_text(TCP6.format(address=address, uid=4321))
+    with pytest.raises(UsageError, match=r"another account \(uid 4321\)"):
+        check_listener(scheduler, tmp_path)
+    (tmp_path / "tcp6").unlink()
+    (tmp_path / "tcp").write_text(TCP.format(uid=4322))
+    with pytest.raises(UsageError, match=r"another account \(uid 4322\)"):
+        check_listener(scheduler, tmp_path)
+    check_listener(scheduler.replace("tcp:", "tls:"), tmp_path)
+    check_listener("tcp://192.0.2.1:8786", tmp_path)  # of another host
 
 
 def test_options_that_contradict() -> None:

@@ -17,9 +17,9 @@ from pathlib import Path
 import pytest
 
 from leadline.errors import ObserverError
+from leadline.interpreter import module_command, module_environment
 from leadline.observe.agent import merge
 from leadline.observe.ceph.client import NotObservableError, ask_socket, connect
-from leadline.observe.children import module_command, module_environment
 from leadline.observe.client import ClusterState, Mark, Observer, delta
 from leadline.observe.mounts.mounts import inspect
 from leadline.observe.reading import Counters, missing

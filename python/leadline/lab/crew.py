@@ -20,6 +20,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from leadline.errors import LabError, LeadlineError, TargetError, UsageError
+from leadline.interpreter import module_command, module_environment
 from leadline.lab.cluster.process import environment
 from leadline.lab.cluster.wait import poll
 from leadline.lab.network import members
@@ -28,7 +29,7 @@ from leadline.lab.record import LabRecord, read_record
 from leadline.removal import remove_tree
 
 _FILES = {"ca": "ca.pem", "cert": "cert.pem", "key": "key.pem"}
-THREADS = 2  # one is busy for as long as a trial takes
+THREADS = 1  # Dask is handed no tasks
 _SCHEDULER = "scheduler"
 _PR_SET_PDEATHSIG = 1
 _START_S, _END_S, _KILLED_S = 60.0, 10.0, 5.0
@@ -68,7 +69,8 @@ class LabCrew:
             bounds = ("--nthreads", str(THREADS), "--memory-limit", "0", "--death-timeout", f"{limit_s:.0f}")
             words = (scheduler, "--protocol", "tls", *named, *bounds, *self._tls(), *_NO_PAGES)
             dask = _dask("worker", *words)
-            self._run(client, [*_ENTER, client, "--dir", str(self._lab.directory), "--", *dask])
+            entered = ("lab", "exec", client, "--dir", str(self._lab.directory), "--")
+            self._run(client, module_command("leadline", *entered, *dask))
         files = {name: str(self._directory / file) for name, file in _FILES.items()}
         return {"scheduler": scheduler, "clients": clients, "tls": files}
 
@@ -85,7 +87,7 @@ class LabCrew:
             remove_tree(self._directory)
 
     def _run(self, name: str, words: Sequence[str]) -> None:
-        variables = environment(self._lab.fsid, self._lab.directory, os.environ | _CONFIGURATION)
+        variables = environment(self._lab.fsid, self._lab.directory, module_environment() | _CONFIGURATION)
         log = os.open(self._lab.paths.log(f"dask-{name}"), _APPEND, 0o600)
         try:
             self._running[name] = subprocess.Popen(
@@ -149,11 +151,10 @@ _CONFIGURATION = {
     "DASK_DISTRIBUTED__ADMIN__SYSTEM_MONITOR__INTERVAL": "10s",
 }
 _NO_PAGES = ("--no-dashboard", "--dashboard-address", "127.0.0.1:0")
-_ENTER = (sys.executable, "-P", "-m", "leadline", "lab", "exec")
 
 
 def _dask(kind: str, *words: str) -> list[str]:
-    return [sys.executable, "-P", "-m", f"distributed.cli.dask_{kind}", *words]
+    return module_command(f"distributed.cli.dask_{kind}", *words)
 
 
 def _say(words: dict[str, object]) -> None:

@@ -7,15 +7,12 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
 import subprocess
-import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
-import leadline
+from leadline.interpreter import module_command, module_environment
 
 _REAP_S = 0.2  # a killed child is gone by then, unless the kernel holds it
 
@@ -32,32 +29,6 @@ class ChildAnswer:
     exit_code: int | None
     stderr: str
     held: bool = False
-
-
-def module_command(module: str, *arguments: str) -> list[str]:
-    """Arguments that run a module of this package whatever the working directory holds (`-P`)."""
-    return [sys.executable, "-P", "-m", module, *arguments]
-
-
-def _root() -> str:
-    return str(Path(leadline.__file__).resolve().parents[1])
-
-
-def user_environment() -> dict[str, str]:
-    """The inverse of `module_environment`, in a child: what the user's own programs are to be given."""
-    found = dict(os.environ)
-    first, _, rest = found.get("PYTHONPATH", "").partition(os.pathsep)
-    if first == _root():
-        found.pop("PYTHONPATH")
-        found |= {"PYTHONPATH": rest} if rest else {}
-    return found
-
-
-def module_environment() -> dict[str, str]:
-    """The environment in which `module_command` finds this very package."""
-    root = _root()
-    inherited = os.environ.get("PYTHONPATH")
-    return {**os.environ, "PYTHONPATH": root if not inherited else f"{root}{os.pathsep}{inherited}"}
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ from collections.abc import Mapping, Sequence
 from typing import IO, Any
 
 from leadline.errors import ObserverError
-from leadline.observe.children import module_command, module_environment
+from leadline.interpreter import module_command, module_environment
 from leadline.observe.clock import steady_unix_ns
 from leadline.observe.model import ClusterState, Delta, Mark, Sample, delta
 from leadline.observe.patience import patient_s

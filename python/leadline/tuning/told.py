@@ -67,6 +67,8 @@ def told(text: bytes, host: str, known: Mapping[str, Setting]) -> HostTold:
 
 def _seen(row: list[Any], host: str, known: Mapping[str, Setting]) -> SettingSeen:
     name, subject, value, given, reason = row
+    if not (isinstance(value, str | None) and isinstance(given, bool | None)):
+        raise ValueError(f"{name} is no plain value")
     return SettingSeen(known[name], SettingPlace(str(subject), host), value, given, str(reason))
 
 

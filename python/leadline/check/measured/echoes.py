@@ -22,6 +22,7 @@ ECHOES = 10
 _ECHO_REQUEST, _ECHO_REPLY = 8, 0
 _HEADERS = 28  # of IP and ICMP
 _SMALL = 56  # as ping has
+_WORDS_MAX = 300  # of another host
 _ANSWER_S = 0.3
 _MTU_DISCOVER, _PROBE = 10, 3  # IP_MTU_DISCOVER, IP_PMTUDISC_PROBE: never cut, whatever was learnt
 _MTU = 14  # IP_MTU
@@ -90,16 +91,28 @@ def path_facts(host: str, peers: Mapping[str, str], answers: Mapping[str, Mappin
     for address, peer in peers.items():
         answer = answers.get(address, {"error": "it was not asked"})
         values: dict[str, Value] = dict.fromkeys(("echo_loss", "full_size_loss", "round_trip_us"))
-        why = dict.fromkeys(values, str(answer.get("error", "")))
-        if "error" not in answer:
-            small, sent = sorted(answer["small_us"]), answer["sent"]
-            values["echo_loss"] = 1 - len(small) / sent
-            values["round_trip_us"] = small[len(small) // 2] if small else None
-            # Of a peer that answers nothing small nothing is known of large ones.
-            values["full_size_loss"] = max(0.0, 1 - answer["large"] / len(small)) if small else None
-            why = dict.fromkeys(values, f"{peer} answers no echo")
+        try:
+            if "error" in answer:
+                why = dict.fromkeys(values, str(answer["error"])[:_WORDS_MAX])
+            else:
+                values = _of_echoes(
+                    [float(one) for one in answer["small_us"]], answer["sent"], answer["large"]
+                )
+                why = dict.fromkeys(values, f"{peer} answers no echo")
+        except (KeyError, TypeError, ValueError, ArithmeticError):
+            why = dict.fromkeys(values, f"{host} answers with no echoes")
         found += told("path", f"{host} > {peer}", values, why)
     return found
+
+
+def _of_echoes(round_trips_us: list[float], sent: int, large: int) -> dict[str, Value]:
+    """Of a peer that answers nothing small nothing is known of large ones."""
+    small = sorted(round_trips_us)
+    return {
+        "echo_loss": 1 - len(small) / sent,
+        "full_size_loss": max(0.0, 1 - large / len(small)) if small else None,
+        "round_trip_us": small[len(small) // 2] if small else None,
+    }
 
 
 if __name__ == "__main__":

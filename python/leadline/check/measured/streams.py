@@ -14,6 +14,7 @@ from statistics import mean
 from typing import Any
 
 from leadline.check.facts import Fact, Value, told
+from leadline.foreign import parse_json
 
 SECONDS, AT_ONCE_SECONDS = 1, 4
 STREAMS = 4
@@ -21,6 +22,7 @@ CPU_BUSY = 0.9
 PORT = 5201
 _MODULE = "leadline.check.measured.exchange"
 _LIMIT_S = 45.0
+_WORDS_MAX = 300  # of another host
 _SEGMENT_BYTES = 1448  # payload of a frame of 1500
 ALL_AT_ONCE = "all at once"  # what stands for the receiver
 _OF_A_WAY = ("stream_bit_s", "streams_bit_s", "sent_again_share", "processors_busy")
@@ -150,10 +152,12 @@ def _answers(
     found, reasons = {}, {}
     for host, asked in on_hosts(words, _LIMIT_S).items():
         try:
-            answer = json.loads(asked.output) if not asked.problem else {}
-            problem = answer.get("error")
-        except (ValueError, AttributeError):
-            reasons[host] = f"{host} answers with no JSON"
+            answer = parse_json(asked.output) if not asked.problem else {}
+            problem = str(answer.get("error") or "")[:_WORDS_MAX]
+            if not (asked.problem or problem):
+                _check(answer, json.loads(words[host][1])["turns"])
+        except (ValueError, AttributeError, TypeError, KeyError):
+            reasons[host] = f"{host} answers with no streams"
             continue
         if asked.problem:
             reasons[host] = f"{host}: {asked.problem}"
@@ -164,19 +168,32 @@ def _answers(
     return found, reasons
 
 
+def _check(answer: Mapping[str, Any], turns: Sequence[Sequence[Mapping[str, Any]]]) -> None:
+    """Raises ValueError and its like where an answer has not what each of the turns has."""
+    busy, sent, there = answer["busy"], answer["sent"], answer.get("listening", [])
+    numbers = all(isinstance(one, int | float) for one in busy)
+    if not (numbers and all(isinstance(one, str) for one in there)) or len(busy) != len(turns):
+        raise ValueError("other words than `exchange` has")
+    for turn, one in zip(turns, sent, strict=True):
+        if not all(isinstance(one[asked["to"]], dict) for asked in turn):
+            raise ValueError("an answer of another turn")
+
+
 def _sent(answers: Mapping[str, Any], way: tuple[str, str], turn: int) -> Mapping[str, Any]:
     """What iperf3 printed of a way. Raises _NotMeasuredError, with the receiver's reason if it has one."""
     source, sink = way
     answer: Mapping[str, Any] = answers[source]["sent"][turn][sink]
     if "error" in answer:
         there = answers[sink].get("listening")
-        raise _NotMeasuredError(f"{there[0]} of {sink}" if there else f"{answer['error']} (from {source})")
+        words = f"{there[0]} of {sink}" if there else f"{answer['error']} (from {source})"
+        raise _NotMeasuredError(words[:_WORDS_MAX])
     return answer
 
 
 def _middle(answer: Mapping[str, Any]) -> float:
     """Mean rate without the first and the last second, in which others begin later or have ended; bit/s."""
-    seconds = answer["seconds"][1:-1]
+    seconds = answer.get("seconds")
+    seconds = seconds[1:-1] if isinstance(seconds, list) else []
     if not seconds or not all(isinstance(one, int | float) for one in seconds):
         raise _NotMeasuredError("iperf3 answers with other words than version 3 has")
     return float(mean(seconds))

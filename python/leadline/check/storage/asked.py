@@ -7,12 +7,12 @@ import os
 import select
 import signal
 import subprocess
-import sys
 import time
 from contextlib import suppress
 from typing import IO, Any
 
 from leadline.check.storage.places import DevicePlace
+from leadline.interpreter import module_command, module_environment
 
 ANSWER_S = 30.0
 _END_S = 2.0
@@ -32,10 +32,11 @@ class DeviceChild:
         self._rest = b""
         asked = json.dumps({"path": str(place.path), "raw": place.raw, "writes": place.writes})
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "leadline.check.storage.child", asked],
+            module_command("leadline.check.storage.child", asked),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
+            env=module_environment(),
             # Ctrl-C is for the parent, who ends its children.
             start_new_session=True,
         )

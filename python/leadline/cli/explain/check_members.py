@@ -5,16 +5,15 @@ Each runs the same modules there; only here do a check and the ways to hosts mee
 
 from __future__ import annotations
 
-import json
-import secrets
 import subprocess
-import sys
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Protocol
 
 from leadline.cli.console import echo
+from leadline.foreign import parse_json, reason_of
+from leadline.interpreter import module_command, module_environment
 
 if TYPE_CHECKING:
     from leadline.check.facts import Fact
@@ -57,11 +56,16 @@ class LabMembers:
     def _run(self, host: str, words: Words, limit_s: float) -> HostAnswer:
         from leadline.check.measured.streams import HostAnswer
 
-        entered = [sys.executable, "-m", "leadline", "lab", "exec", host, "--lab", self._lab, "--"]
-        asked = [*entered, sys.executable, "-m", *words]
+        entered = module_command("leadline", "lab", "exec", host, "--lab", self._lab, "--")
+        asked = [*entered, *module_command(*words)]
         try:
             done = subprocess.run(
-                asked, stdin=subprocess.DEVNULL, capture_output=True, check=False, timeout=limit_s
+                asked,
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                env=module_environment(),
+                check=False,
+                timeout=limit_s,
             )
         except (OSError, subprocess.SubprocessError) as error:
             return HostAnswer(problem=f"it does not answer: {type(error).__name__}")
@@ -90,7 +94,7 @@ class CrewMembers:
         from leadline.hosts.crew.calls import Order
 
         arguments = {host: (list(own), limit_s) for host, own in words.items()}
-        order = Order(self._function, arguments, f"check-{secrets.token_hex(4)}", limit_s + _ENDED_S)
+        order = Order(self._function, arguments, limit_s + _ENDED_S)
         return {
             host: HostAnswer(problem=said.problem) if said.problem else HostAnswer(said.value["output"])
             for host, said in self._crew.ask(order).items()
@@ -162,11 +166,19 @@ def _own_facts(members: CheckMembers, own_words: Sequence[str], limit_s: float, 
         try:
             if answer.problem:
                 raise ValueError(answer.problem)
-            found += [Fact.from_json(fact) for fact in json.loads(answer.output)["facts"]]
-        except (ValueError, KeyError, TypeError) as error:
-            why = answer.problem or f"it answers with no check: {error}"
+            told = [Fact.from_json(fact) for fact in parse_json(answer.output)["facts"]]
+            if named and not all(_is_of(host, fact) for fact in told):
+                raise ValueError("it names another host")
+            found += told
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            why = answer.problem or f"it answers with no check: {reason_of(error)}"
             found.append(no_facts(host, why))
     return found
+
+
+def _is_of(host: str, fact: Fact) -> bool:
+    """Whether a fact is a host's own: it may lie about nobody else."""
+    return fact.subject == host or fact.subject.startswith((f"{host}/", f"{host}:"))
 
 
 def echoes(host: str, peers: Mapping[str, str], members: CheckMembers | None = None) -> list[Fact]:
@@ -179,15 +191,18 @@ def echoes(host: str, peers: Mapping[str, str], members: CheckMembers | None = N
     limit_s = _MEMBER_S * len(peers)
     try:
         if members is None:
-            asked = [sys.executable, "-m", *words]
-            output = subprocess.run(asked, capture_output=True, check=True, timeout=limit_s).stdout
+            asked, there = module_command(*words), module_environment()
+            done = subprocess.run(asked, capture_output=True, env=there, check=True, timeout=limit_s)
+            output = done.stdout
         else:
             answer = members.ask({host: words}, limit_s)[host]
             if answer.problem:
                 raise ValueError(answer.problem)
             output = answer.output
-        answers = json.loads(output)
+        answers = parse_json(output)
+        if not isinstance(answers, dict):
+            raise ValueError("it answers with no echoes")
     except (OSError, ValueError, subprocess.SubprocessError) as error:
-        why = str(error) if isinstance(error, ValueError) else type(error).__name__
+        why = reason_of(error) if isinstance(error, ValueError) else type(error).__name__
         answers = {peer: {"error": f"echoes could not be sent: {why}"} for peer in peers}
     return path_facts(host, peers, answers)

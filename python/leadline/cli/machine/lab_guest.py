@@ -14,6 +14,7 @@ from leadline.cli.console import complain, echo
 from leadline.cli.paths import AskedPath
 from leadline.cli.wrapping import EXIT_OWN_FAILURE, WORDS, SeparatedCommand
 from leadline.errors import LeadlineError, UsageError
+from leadline.interpreter import executable
 
 if TYPE_CHECKING:
     from leadline.lab import Lab
@@ -137,7 +138,7 @@ def _variables(found: Lab) -> dict[str, str]:
     return kept | {
         "CEPH_CONF": str(paths.conf),
         "CEPH_KEYRING": str(paths.keyring),
-        "PATH": f"{own}:{Path(sys.executable).parent}",
+        "PATH": f"{own}:{Path(executable()).parent}",
     }
 
 

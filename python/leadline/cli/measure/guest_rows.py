@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from leadline.errors import UsageError
+from leadline.interpreter import module_command, module_environment
 
 if TYPE_CHECKING:
     from leadline.cli.signals import StopRequest
@@ -55,12 +56,12 @@ def run_in_guest(lab: str, out: Path, study: str, options: Sequence[str], stop: 
     targets = [word for way, kind in _KINDS.items() for word in ("--target", f"{way}={BASE}/{kind}{inside}")]
     place = out.resolve()
     command = [
-        *(sys.executable, "-P", "-m", "leadline", "lab", "guest", record.name),
+        *module_command("leadline", "lab", "guest", record.name),
         *("--kernel-mounts", ",".join(_KINDS.values()), "--results", str(place), "--"),
         *("leadline", "run", _absolute(study), *targets, *options),
         *("--out", str(place / GUEST), "--quiet"),
     ]
-    process = subprocess.Popen(command, stdout=sys.stderr.fileno(), cwd=place)
+    process = subprocess.Popen(command, stdout=sys.stderr.fileno(), env=module_environment(), cwd=place)
     while process.poll() is None and not stop():
         with contextlib.suppress(subprocess.TimeoutExpired):
             process.wait(_POLL_S)

@@ -136,7 +136,7 @@ _ALLOWED = (
     click.option(
         "--plain-tcp",
         is_flag=True,
-        help="Allow connections to other hosts without TLS: who can reach them controls every worker.",
+        help="Allow connections without TLS, on the loopback too: who can reach them controls every worker.",
     ),
     click.option("--same-machine", is_flag=True, help="Allow several workers on one machine, each a host."),
 )
@@ -366,6 +366,9 @@ def asked_again(stored: StoredCrew, options: HostsOptions) -> HostsAsked:
     """How to reach the hosts of a result again: as before, or as the options say now. Raises UsageError."""
     found = options.asked() if options.file or options.scheduler else None
     asked = stored.asked if found is None else found
+    asked = replace(
+        asked, plain_tcp=asked.plain_tcp or options.plain_tcp
+    )  # results of before say nothing of it
     if options.workers is not None:
         raise UsageError("--workers says how many hosts are new: these are known", "leave it out")
     names = {host.name for host in stored.hosts}

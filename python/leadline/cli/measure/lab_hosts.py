@@ -8,12 +8,12 @@ from __future__ import annotations
 import json
 import select
 import subprocess
-import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 from leadline.errors import LabError
+from leadline.interpreter import module_command, module_environment
 
 if TYPE_CHECKING:
     from leadline.hosts.crew.written import HostsAsked
@@ -35,10 +35,14 @@ def lab_hosts(name: str) -> Iterator[HostsAsked]:
 
     lab = labs.open(name)
     crew.clients_of(lab.record)
-    command = [sys.executable, "-P", "-m", "leadline.lab.crew", str(lab.directory)]
+    command = module_command("leadline.lab.crew", str(lab.directory))
     # In a session of its own: an interrupt at the terminal is for this command, which ends it in its turn.
     keeper = subprocess.Popen(
-        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=_environment(), start_new_session=True
+        command,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        env=module_environment(),
+        start_new_session=True,
     )
     try:
         said = _first_line(keeper)
@@ -76,9 +80,3 @@ def _end(keeper: subprocess.Popen[bytes]) -> None:
     except subprocess.TimeoutExpired:
         keeper.kill()  # all that it started ends with it
         keeper.wait()
-
-
-def _environment() -> Mapping[str, str]:
-    from leadline.observe.children import module_environment
-
-    return module_environment()

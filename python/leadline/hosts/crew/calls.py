@@ -1,8 +1,9 @@
 """Telling hosts what to do, and hearing from them, over Dask's client: nothing else here knows its calls.
 
-Dask runs a task again whose worker it believes dead, a finished one too (dask/distributed#7870). So every
-task is bound to one worker, has a key of its own, and what it does can be refused by the host that has begun
-it before. A worker that the scheduler has removed counts as lost from then on, also where it comes back.
+No task is handed to Dask: it runs a task again whose worker it believes dead, a finished one too
+(dask/distributed#7870), and its scheduler loads pickles for it. Each call goes to one worker, by the
+scheduler, and is answered by bytes that `answers` reads. A worker that the scheduler has removed counts as
+lost from then on, also where it comes back.
 """
 
 from __future__ import annotations
@@ -15,13 +16,17 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from leadline.errors import LeadlineError, StudyError
+from leadline.errors import StudyError, UsageError
+from leadline.hosts.answers import AnswerError, answer_of
+from leadline.hosts.there import serve
 
 if TYPE_CHECKING:
-    from distributed import Client, Future
+    from distributed import Client
 
 _POLL_S = 0.1
+_WORDS_MAX = 300
 _HALT_S = 30.0  # the engine finishes what is in flight; then a host that was told to end has ended
+_NOTE_S = 2.0  # the scheduler says soon why a worker is gone
 QUICK_S = 10.0  # for a call that a host answers at once, in the middle of a study
 
 
@@ -54,13 +59,12 @@ class CrewWorker:
 class Order:
     """One call on each of some hosts, with each one's own arguments.
 
-    `key` and a host's name are the task's identity. `ends` is asked often, with what was said so far: once it
+    `ends` is asked often, with what was said so far: once it
     is true, `cancel` is sent to all, and who has not answered soon after is lost.
     """
 
     function: Callable[..., Any]
     arguments: Mapping[str, Sequence[Any]]
-    key: str
     deadline_s: float
     ends: Callable[[Mapping[str, Said]], bool] = lambda _: False
     cancel: tuple[Any, ...] = ()
@@ -68,10 +72,9 @@ class Order:
 
 @dataclass
 class _Unanswered:
-    """The tasks of an order that nobody has answered yet, by host."""
+    """The calls of an order that nobody has answered yet, by host."""
 
-    tasks: dict[str, asyncio.Task[Any]]
-    futures: dict[str, Future]
+    tasks: dict[str, asyncio.Task[Said]]
     said: dict[str, Said] = field(default_factory=dict)
 
     def settle(self, host: str, said: Said) -> None:
@@ -96,12 +99,17 @@ class Crew:
         self._require_scheduler()
         try:
             found = self._client.scheduler_info(n_workers=-1)["workers"]
-        except (TimeoutError, OSError, AttributeError, KeyError) as error:
+            workers = [CrewWorker(str(one["name"]), _checked(address)) for address, one in found.items()]
+        except (TimeoutError, OSError) as error:
             raise self._scheduler_lost() from error
-        return sorted(
-            (CrewWorker(str(one["name"]), address) for address, one in found.items()),
-            key=lambda one: one.name,
-        )
+        except Exception as error:
+            if not self._runs():
+                raise self._scheduler_lost() from error
+            raise UsageError(
+                f"what answers at {self.scheduler} names its workers as no Dask scheduler does",
+                "see what listens there, and give the address of your own scheduler",
+            ) from error
+        return sorted(workers, key=lambda one: one.name)
 
     def versions(self, within_s: float) -> dict[str, dict[str, Any]]:
         """Python's and leadline's version of each worker by its address, asked without a call of ours.
@@ -110,18 +118,20 @@ class Crew:
         `within_s`. A connection that Dask gives up earlier is tried again until then.
         """
         addresses = [one.address for one in self.workers()]
-        found = self._client.sync(self._versions, addresses, time.monotonic() + within_s)
-        return {address: dict(one["packages"]) for address, one in found.items() if one}
+        found: dict[str, dict[str, Any]] = self._within(
+            self._versions, addresses, time.monotonic() + within_s
+        )
+        return found
 
     async def _versions(self, addresses: Sequence[str], end: float) -> dict[str, Any]:
         async def of(address: str) -> dict[str, Any]:
             message = {"op": "versions", "packages": ["leadline"]}
             while (left_s := end - time.monotonic()) > 0 and address not in self._gone:
                 asked = self._client.scheduler.broadcast(msg=message, workers=[address], on_error="ignore")
-                with suppress(TimeoutError, OSError):
+                with suppress(Exception):
                     found: dict[str, Any] = await asyncio.wait_for(asked, left_s)
                     if found:
-                        return found
+                        return {address: dict(found[address]["packages"])}
                 await asyncio.sleep(_POLL_S)
             return {}
 
@@ -172,8 +182,20 @@ class Crew:
             self._gone.setdefault(str(message.get("worker")), "its Dask worker ended, or lost the scheduler")
 
     def _require_scheduler(self) -> None:
-        if self._client.status != "running":
+        if not self._runs():
             raise self._scheduler_lost()
+
+    def _runs(self) -> bool:
+        return bool(self._client.status == "running")
+
+    def _within(self, doing: Callable[..., Any], *arguments: Any) -> Any:
+        """Do it in the client's loop. Raises SchedulerLostError."""
+        try:
+            return self._client.sync(doing, *arguments)
+        except (CancelledError, OSError, RuntimeError) as error:
+            if not self._runs():
+                raise self._scheduler_lost() from error
+            raise
 
     def _scheduler_lost(self) -> SchedulerLostError:
         return SchedulerLostError(
@@ -186,40 +208,46 @@ class Crew:
     def ask(self, order: Order) -> dict[str, Said]:
         """Run a function on each host, once; what each said. Raises SchedulerLostError."""
         self._require_scheduler()
-        try:
-            found: dict[str, Said] = self._client.sync(self._ask, order)
-        except (CancelledError, OSError, RuntimeError) as error:
-            if self._client.status != "running":
-                raise self._scheduler_lost() from error
-            raise
+        found: dict[str, Said] = self._within(self._ask, order)
         return found
 
     async def _ask(self, order: Order) -> dict[str, Said]:
-        waiting = _Unanswered({}, {})
+        waiting = _Unanswered({})
         for host, arguments in order.arguments.items():
             why = self.why_gone(host)
             if why is not None:
                 waiting.said[host] = Said(problem=why, lost=True)
                 continue
-            future = self._client.submit(
-                order.function,
-                *arguments,
-                key=f"leadline-{order.key}-{host}",
-                workers=[self._addresses[host]],
-                allow_other_workers=False,
-                pure=False,
-                retries=0,
-            )
-            waiting.futures[host] = future
-            waiting.tasks[host] = asyncio.ensure_future(future.result())
+            call = self._call(order.function, self._addresses[host], arguments)
+            waiting.tasks[host] = asyncio.ensure_future(call)
         try:
             await self._collect(order, waiting)
         finally:
             for task in waiting.tasks.values():
                 task.cancel()
-            if self._client.status == "running":  # Dask would run them again where their worker comes back
-                await self._client.cancel([waiting.futures[one] for one in waiting.futures], force=True)
         return waiting.said
+
+    async def _call(self, function: Callable[..., Any], address: str, arguments: Sequence[Any]) -> Said:
+        """One call of one worker."""
+        from distributed.protocol.pickle import dumps
+
+        from leadline.hosts.crew.messages import UnusableMessageError
+
+        message = {"op": "run", "function": dumps(serve), "args": dumps((function, *arguments)), "wait": True}
+        try:
+            found = await self._client.scheduler.broadcast(msg=message, workers=[address], on_error="ignore")
+        except UnusableMessageError as error:
+            return Said(problem=f"its answer cannot be used: {error}", lost=True)
+        except Exception as error:  # the scheduler says that something failed there, or is gone itself
+            found, why = None, f"its Dask worker does not answer: {_in_a_line(error)}"
+        else:
+            why = "its Dask worker does not answer"
+        if isinstance(found, dict) and address in found:
+            return _said(function, found[address])
+        until = time.monotonic() + _NOTE_S
+        while address not in self._gone and self._runs() and time.monotonic() < until:
+            await asyncio.sleep(_POLL_S)
+        return Said(problem=self._gone.get(address, why), lost=True)
 
     async def _collect(self, order: Order, waiting: _Unanswered) -> None:
         end, halted = time.monotonic() + order.deadline_s, False
@@ -229,7 +257,7 @@ class Crew:
             for host, task in list(waiting.tasks.items()):
                 why = self.why_gone(host)
                 if task.done():
-                    waiting.settle(host, _said(task))
+                    waiting.settle(host, task.result())
                 elif why is not None:
                     waiting.settle(host, Said(problem=why, lost=True))
                 elif time.monotonic() > end:
@@ -255,21 +283,24 @@ class Crew:
         """
         self._require_scheduler()
         names = tuple(self.present if hosts is None else hosts)
-        found: dict[str, Said] = self._client.sync(self._told, function, arguments, names, timeout_s)
+        found: dict[str, Said] = self._within(self._told, function, arguments, names, timeout_s)
         return found
 
     async def _told(
         self, function: Callable[..., Any], arguments: Sequence[Any], hosts: Sequence[str], timeout_s: float
     ) -> dict[str, Said]:
-        addresses = {self._addresses[host]: host for host in hosts if self.why_gone(host) is None}
-        if not addresses:
+        calls = {
+            host: asyncio.ensure_future(self._call(function, self._addresses[host], arguments))
+            for host in hosts
+            if self.why_gone(host) is None
+        }
+        if not calls:
             return {}
-        call = self._client.run(function, *arguments, workers=list(addresses), on_error="return")
-        try:
-            found = await asyncio.wait_for(call, timeout_s)
-        except (TimeoutError, OSError):
-            return {}
-        return {addresses[one]: _quick(value) for one, value in found.items()}
+        answered, late = await asyncio.wait(calls.values(), timeout=timeout_s)
+        for call in late:
+            call.cancel()
+        said = {host: call.result() for host, call in calls.items() if call in answered}
+        return {host: one for host, one in said.items() if not one.lost}
 
     def rounds(
         self,
@@ -284,7 +315,7 @@ class Crew:
         The first that is not answered within `timeout_s` is the last.
         """
         self._require_scheduler()
-        found: list[tuple[int, int, int]] = self._client.sync(
+        found: list[tuple[int, int, int]] = self._within(
             self._rounds, function, host, count, now_ns, timeout_s
         )
         return found
@@ -307,23 +338,22 @@ class Crew:
         return found
 
 
-def _said(task: asyncio.Task[Any]) -> Said:
+def _checked(address: object) -> str:
+    if not isinstance(address, str) or not address.startswith(("tcp://", "tls://")):
+        raise ValueError(f"{address!r} is no address of a worker")
+    return address
+
+
+def _said(function: Callable[..., Any], response: object) -> Said:
+    """What Dask's worker sent. What a host cannot do it answers by `refused`."""
+    if not isinstance(response, dict) or response.get("status") != "OK":
+        words = response.get("exception_text") if isinstance(response, dict) else None
+        first = (str(words or "").strip().splitlines() or ["no answer of a worker"])[0][:_WORDS_MAX]
+        return Said(problem=f"it could not be called: {first}")
     try:
-        return _answered(task.result())
-    except (CancelledError, asyncio.CancelledError):
-        return Said(problem="its Dask worker lost the task", lost=True)
-    except LeadlineError as error:
-        return Said(problem=error.message, remedy=error.remedy)
-    except Exception as error:
-        return Said(problem=_in_a_line(error), lost=type(error).__name__ == "KilledWorker")
-
-
-def _quick(value: Any) -> Said:
-    return Said(problem=_in_a_line(value)) if isinstance(value, BaseException) else _answered(value)
-
-
-def _answered(value: Any) -> Said:
-    """What a host cannot do it answers by `refused`."""
+        value = answer_of(function.__name__, response.get("result"))
+    except AnswerError as error:
+        return Said(problem=f"its answer cannot be used: {error}"[:_WORDS_MAX])
     if isinstance(value, dict) and "refused" in value:
         return Said(problem=str(value["refused"]), remedy=str(value.get("remedy") or ""))
     return Said(value)
@@ -331,4 +361,4 @@ def _answered(value: Any) -> Said:
 
 def _in_a_line(error: BaseException) -> str:
     lines = str(error).strip().splitlines()
-    return f"{type(error).__name__}: {lines[0][:300]}" if lines else type(error).__name__
+    return f"{type(error).__name__}: {lines[0][:_WORDS_MAX]}" if lines else type(error).__name__

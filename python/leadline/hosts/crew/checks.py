@@ -24,7 +24,8 @@ TABLES_BYTES = 256 << 20  # a host's own result, until it was taken in
 _SHOWN = 10
 _LOADS_S = 1.0  # more for each host: many load Python from one file system, or on one machine, at once
 _SLOW_REMEDY = (
-    "the host is there but busy: try again when it is less busy, or wait longer: `answer_within: 2m` in a hosts file"
+    "the host is there but busy: try again when it is less busy, or wait longer:"
+    " `answer_within: 2m` in a hosts file"
 )
 _GONE_REMEDY = "see what its Dask worker printed, and start the worker again"
 _UNLIKE_REMEDY = "start its Dask worker with the Python and the leadline that are here"
@@ -76,7 +77,7 @@ def check_versions(asked: HostsAsked, crew: Crew, hosts: Sequence[StudyHost]) ->
 
 
 def unfit(asked: HostsAsked, crew: Crew, hosts: Sequence[StudyHost]) -> dict[str, Said]:
-    """Hosts that cannot be asked by calls of ours: why, in words that follow the host's name, and the remedy."""
+    """Hosts that cannot be asked: why, in words that follow the host's name, and the remedy."""
     limit_s = answer_within_s(asked, len(hosts))
     versions = crew.versions(limit_s)
     problems = {}
@@ -99,7 +100,9 @@ def unfit(asked: HostsAsked, crew: Crew, hosts: Sequence[StudyHost]) -> dict[str
 def silent(crew: Crew, host: str, limit_s: float) -> Said:
     """A host that gave no answer in time, told apart: slow while its worker is there, else gone."""
     if crew.is_known(host):
-        return Said(problem=f"is slow to answer: nothing within {limit_s:.3g} s", remedy=_SLOW_REMEDY, lost=True)
+        return Said(
+            problem=f"is slow to answer: nothing within {limit_s:.3g} s", remedy=_SLOW_REMEDY, lost=True
+        )
     why = crew.why_gone(host) or "its Dask worker is not there any more"
     return Said(problem=f"is not there: {why}", remedy=_GONE_REMEDY, lost=True)
 
@@ -126,7 +129,7 @@ def look(
         places = {name: host.targets.get(name, target.url) for name, target in targets.items()}
         arguments[host.name] = ({"targets": places, "directory": None},)
     limit_s = answer_within_s(asked, len(hosts))
-    said = crew.ask(Order(probe, arguments, "probe", limit_s))
+    said = crew.ask(Order(probe, arguments, limit_s))
     problems = [f"host {name}: {one.problem}" for name, one in sorted(said.items()) if one.problem]
     slow = all(crew.is_known(name) for name, one in said.items() if one.lost)
     broken = any(one.problem and not one.lost for one in said.values())

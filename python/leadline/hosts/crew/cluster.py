@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -17,13 +16,14 @@ from typing import TYPE_CHECKING, Any
 from leadline.errors import UsageError
 from leadline.hosts.crew.connect import tls_options
 from leadline.hosts.crew.written import HostAsked, HostsAsked
+from leadline.interpreter import remote_command, remote_python
 
 if TYPE_CHECKING:
     from distributed import Security, SpecCluster
 
 _CLOSE_S = 20.0
 _NO_DASHBOARD = "127.0.0.1:0"  # Dask serves some pages even then: to nobody else
-_THREADS = 2  # one is taken by a trial
+_THREADS = 1  # Dask is handed no tasks
 # Workers inherit it. One that waits looks at itself a hundred times a second, unless it is told not to.
 _CONFIGURATION = {
     "distributed.scheduler.http.routes": [],
@@ -43,11 +43,11 @@ def started(
     With `gaps` the hosts on which none can be started are named there instead, with the reason.
     """
     import dask
-    from distributed import Scheduler, SpecCluster
+    from distributed import SpecCluster
 
     protocol = "tls://" if asked.tls is not None else "tcp://"
     scheduler = {
-        "cls": Scheduler,
+        "cls": scheduler_class(),
         "options": {
             "host": asked.listen or _listen(asked, gaps),
             "port": 0,
@@ -76,6 +76,36 @@ def started(
     finally:
         with suppress(Exception):
             cluster.close(timeout=_CLOSE_S)
+
+
+# What workers, this command's own client and its cluster ask of the scheduler.
+_OPERATIONS = frozenset(
+    {
+        *("broadcast", "check_idle", "echo", "get_metadata", "heartbeat_worker", "identity", "log_event"),
+        *("register-client", "register-worker", "register_nanny", "retire_workers", "set_metadata"),
+        *("subscribe_worker_status", "terminate", "unregister", "versions", "workers_to_close"),
+    }
+)
+_NO_STREAM = ("update-graph", "update-data", "report-key")  # tasks: none is handed to Dask
+
+
+def scheduler_class() -> Any:
+    """Dask's scheduler without what it does in its own process for whoever asks: it is in the command's.
+
+    Among the rest are functions that it runs, plug-ins that it loads and files that it writes.
+    """
+    from distributed import Scheduler
+
+    class CrewScheduler(Scheduler):  # type: ignore[misc]
+        """For the hosts of one command."""
+
+        def __init__(self, *arguments: Any, **options: Any) -> None:
+            super().__init__(*arguments, **options)
+            self.blocked_handlers = sorted(self.handlers.keys() - _OPERATIONS)
+            for name in _NO_STREAM:
+                self.stream_handlers.pop(name, None)
+
+    return CrewScheduler
 
 
 def _worker_class(asked: HostsAsked, gaps: dict[str, str] | None) -> Any:
@@ -123,9 +153,11 @@ async def _with_its_words(worker: Any, error: Exception) -> Exception:
     """Dask says that a worker failed to start, and not why: what the Python there says to leadline's name."""
     if not worker.connection or "failed to start" not in str(error):
         return error
-    done = await worker.connection.run(f"{worker.remote_python} -m leadline --version")
+    done = await worker.connection.run(remote_command(worker.remote_python, "leadline", "--version"))
     said = str(done.stderr or "").strip().splitlines()
-    return Exception(said[-1]) if done.exit_status and said else error
+    if not done.exit_status or not said:
+        return error
+    return Exception("its Python is older than 3.11" if said[0].startswith("unknown option -P") else said[-1])
 
 
 def _worker(asked: HostsAsked, host: HostAsked, protocol: str) -> dict[str, Any]:
@@ -150,7 +182,7 @@ def _worker(asked: HostsAsked, host: HostAsked, protocol: str) -> dict[str, Any]
         "connect_options": connect,
         "kwargs": options,
         "worker_class": "distributed.Nanny",
-        "remote_python": host.python or sys.executable,
+        "remote_python": remote_python(host.python),
     }
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping
 
 from leadline.errors import ResultError
@@ -26,7 +25,7 @@ def take_in(
     """
     crew, remote = crewed.crew, crewed.remote
     arguments = {host: (request.id, host) for host in crew.present}
-    said = crew.ask(Order(remote.held, arguments, f"{request.id}-{time.time_ns()}-held", _HELD_S))
+    said = crew.ask(Order(remote.held, arguments, _HELD_S))
     held = {host: one.value for host, one in said.items() if not one.problem}
     cells = {cell.id: cell for cell in request.plan.cells}
     slots = {tuple(trial.id for trial in slot): slot for slot in request.plan.slots()}

@@ -34,8 +34,7 @@ class Remote:
 
 def remote() -> Remote:
     """Those of this version, which is also the hosts' (`checks`)."""
-    from leadline.hosts import onhost
-    from leadline.hosts.crew import there
+    from leadline.hosts import onhost, there
 
     own = {name: getattr(there, name) for name in ("probe", "begin", "fetch", "check_part", "audit_part")}
     names = ("clock", "open_session", "prepare", "cancel", "renew", "held", "forget", "close_session", "undo")

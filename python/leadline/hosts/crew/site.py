@@ -1,7 +1,7 @@
 """Many hosts as the site of a run: each slot on all of them, begun at one instant, joined to one.
 
 A host that is lost makes the attempt none: what then is the user's choice (`crewed.Lost`). A host executes
-no attempt twice, so what Dask runs again does nothing.
+no attempt twice, whoever asks for it again.
 """
 
 from __future__ import annotations
@@ -179,9 +179,7 @@ class HostsSite:
             self._clocks.compare(self._crew.present)
             self._clocks.journal(self._writer, "after the study")
             arguments = {host: (self._whole,) for host in self._crew.present}
-            said = self._crew.ask(
-                Order(self._remote.close_session, arguments, f"{time.time_ns()}-close", _CLOSE_S)
-            )
+            said = self._crew.ask(Order(self._remote.close_session, arguments, _CLOSE_S))
         except SchedulerLostError:
             pass
         silent = [host for host in self._crew.hosts if host not in said or said[host].problem]

@@ -126,13 +126,12 @@ class _CrewRun:
             }
             manifest = manifest_of_host(self._writer.manifest, host["number"], len(self._numbers))
             arguments[name] = (manifest, host, None, LEASE_S)
-        key = f"{self._request.id}-{time.time_ns()}"
         limit_s = _OPEN_S + len(arguments) * _STARTS_S
-        said = crewed.crew.ask(Order(crewed.remote.open_session, arguments, f"{key}-open", limit_s))
+        said = crewed.crew.ask(Order(crewed.remote.open_session, arguments, limit_s))
         problems = [f"host {name}: {one.problem}" for name, one in sorted(said.items()) if one.problem]
         if problems:
             opened = {name: () for name, one in said.items() if not one.problem}
-            crewed.crew.ask(Order(crewed.remote.close_session, opened, f"{key}-close", _OPEN_S))
+            crewed.crew.ask(Order(crewed.remote.close_session, opened, _OPEN_S))
             remedy = next((one.remedy for one in said.values() if one.remedy), "")
             refuse_all(problems, remedy or "see what its Dask worker printed", UsageError)
 
@@ -166,7 +165,7 @@ def undo_on_hosts(crew: Crew, remote: Remote, study_id: str) -> tuple[list[str],
     """Have all hosts remove what a study left there; what was removed, and what could not be, with why."""
     checked_id(study_id)
     arguments = {host: (study_id, host) for host in crew.hosts}
-    said = crew.ask(Order(remote.undo, arguments, f"{study_id}-{time.time_ns()}-undo", _OPEN_S))
+    said = crew.ask(Order(remote.undo, arguments, _OPEN_S))
     removed, left = [], {}
     for host, one in sorted(said.items()):
         if one.problem:

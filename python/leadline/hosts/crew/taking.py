@@ -5,25 +5,29 @@ A host keeps its files until it is told to forget them, which is after the trial
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path, PurePosixPath
 
-from leadline.errors import ResultError
+from leadline.errors import ResultError, StoreError
+from leadline.foreign import reading
 from leadline.hosts.crew.calls import Order
+from leadline.hosts.crew.checks import named
 from leadline.hosts.crew.crewed import Crewed
 from leadline.hosts.crew.trying import Tried
-from leadline.hosts.join import joined_and_kept
+from leadline.hosts.join import joined, joined_and_kept
 from leadline.hosts.model import HostTrial
 from leadline.plan.model import PlannedCell, Trial
 from leadline.removal import discard_tree
 from leadline.store.by_host import StoredRows
 from leadline.store.files import HOST_FILES, RECORDS, make_directory, storing, write_whole
-from leadline.store.tables import TABLES, LatencyRow, SeriesRow, TrialRow
+from leadline.store.tables import TABLES, LatencyRow, SeriesRow, TrialRow, to_arrow
 from leadline.store.writer import ResultWriter, StoredTrial
 from leadline.workloads.conducted import conducted
 
 _FETCH_S = 600.0
-_FETCH_BYTES = 64 << 20  # in one message
+_OWN_RESULT = "see the host's own result there, and what runs as its Dask worker"
+_FETCH_BYTES, _FETCH_FILES = 64 << 20, 1000  # in one message
+_Pieces = dict[str, tuple[int, int]]  # of files, by their paths: from where on, and how many bytes
 
 
 class Taking:
@@ -36,46 +40,51 @@ class Taking:
 
     def fetch(self, tried: Tried) -> None:
         """Have all files of the hosts that finished; a host that cannot hand over one of them is lost."""
+        for host, files in tried.bytes.items():
+            known = tried.ends[host].files
+            self._keep(tried, host, files, {path: (0, known.get(path, -1)) for path in files})
+        tried.bytes.clear()
         while True:
             wanted = {host: self._missing(tried, host) for host in tried.ends if host not in tried.lost}
-            wanted = {host: files for host, files in wanted.items() if files}
+            wanted = {host: pieces for host, pieces in wanted.items() if pieces}
             if not wanted:
                 break
-            arguments = {host: (tried.attempt, files) for host, files in wanted.items()}
-            key = f"{tried.attempt}-fetch-{sum(map(len, tried.bytes.values()))}"
-            said = self._crew.ask(Order(self._remote.fetch, arguments, key, _FETCH_S))
+            arguments = {host: (tried.attempt, pieces) for host, pieces in wanted.items()}
+            said = self._crew.ask(Order(self._remote.fetch, arguments, _FETCH_S))
             for host, one in said.items():
                 if one.problem:
                     tried.lost[host] = f"its tables could not be fetched: {one.problem}"
-                    continue
-                tried.bytes.setdefault(host, {}).update(one.value)
-                self._keep(tried, host)
-        for host in tried.ends:
-            self._keep(tried, host)
+                else:
+                    self._keep(tried, host, one.value, wanted[host])
 
-    def _missing(self, tried: Tried, host: str) -> dict[str, int]:
-        """Files that were not fetched yet, as many as go into one message."""
+    def _missing(self, tried: Tried, host: str) -> _Pieces:
+        """Pieces that were not fetched yet, as many as go into one message."""
         end, left = tried.ends[host], _FETCH_BYTES
-        missing: dict[str, int] = {}
+        missing: _Pieces = {}
         for path, size in end.files.items() if end.state == "finished" else ():
-            if path not in tried.bytes.get(host, {}) and not self._file(tried, host, path).exists():
-                left -= size
-                if left < 0 and missing:
-                    break
-                missing[path] = size
+            file = self._file(tried, host, path)
+            have = file.stat().st_size if file.exists() else None
+            if have is not None and have >= size:
+                continue
+            offset = have or 0
+            missing[path] = (offset, min(size - offset, left))
+            left -= missing[path][1]
+            if left <= 0 or len(missing) >= _FETCH_FILES:
+                break
         return missing
 
-    def _keep(self, tried: Tried, host: str) -> None:
-        """Out of memory: all that was fetched of a host so far. Durable is what is made of it."""
-        for path, data in tried.bytes.pop(host, {}).items():
-            wanted = tried.ends[host].files.get(path)
-            if wanted != len(data):
-                tried.lost[host] = f"{path} came with {len(data)} bytes, and has {wanted}"
+    def _keep(self, tried: Tried, host: str, files: Mapping[str, bytes], asked: _Pieces) -> None:
+        """Put what came behind what was there. Durable is what is made of it."""
+        for path, (_, size) in asked.items():
+            data = files.get(path, b"")
+            if len(data) != size:
+                tried.lost[host] = f"{path} came with {len(data)} bytes in place of {max(size, 0)}"
                 return
             file = self._file(tried, host, path)
             with storing(self._writer.path):
                 file.parent.mkdir(parents=True, exist_ok=True)
-                file.write_bytes(data)
+                with file.open("ab") as end:
+                    end.write(data)
 
     def _staged(self, attempt: str) -> Path:
         return self._writer.path / RECORDS / f"hosts-{attempt}"
@@ -92,20 +101,37 @@ class Taking:
             ]
             if not hosts or any(one not in hosts for one in tried.ends if one not in tried.lost):
                 break
-            found = [self._host_trial(tried, host, trial.id) for host in hosts]
-            stored.append(joined_and_kept(self._writer.path, found, tried.attempt, tried.lost))
+            stored.append(self._join(tried, trial, hosts))
             self._keep_others(tried, trial.id, hosts)
             own = {host: self._writer.path / HOST_FILES / host for host in hosts}
             conducted(cell.job).gather(trial.id, self._writer.path, own)
         return stored
 
-    def _host_trial(self, tried: Tried, host: str, trial: str) -> HostTrial:
-        files = {table: self._file(tried, host, f"{table}/{trial}.parquet") for table in TABLES}
-        rows = list(StoredRows(files["trials"], TrialRow))
-        if len(rows) != 1:
-            raise ResultError(
-                f"host {host} has {len(rows)} rows of trial {trial}", "see its own result there"
-            )
+    def _join(self, tried: Tried, trial: Trial, hosts: Sequence[str]) -> StoredTrial:
+        """One trial of all hosts. Raises ResultError, which names the host whose tables cannot be used."""
+        found = [self._host_trial(tried, host, trial) for host in hosts]
+        try:
+            whole = joined_and_kept(self._writer.path, found, tried.attempt, tried.lost)
+            for rows, row_type in zip(
+                ([whole[0]], *whole[1:]), (TrialRow, LatencyRow, SeriesRow), strict=True
+            ):
+                to_arrow(list(rows), row_type)  # sums may be beyond what a column holds
+        except StoreError:
+            raise
+        except Exception as error:
+            for one in found:
+                with reading(f"what host {one.host} stored of trial {trial.id}", _OWN_RESULT):
+                    joined([one], tried.attempt)
+            with reading(f"what {named(hosts)} stored of trial {trial.id}", _OWN_RESULT):
+                raise error from None
+        return whole
+
+    def _host_trial(self, tried: Tried, host: str, trial: Trial) -> HostTrial:
+        files = {table: self._file(tried, host, f"{table}/{trial.id}.parquet") for table in TABLES}
+        with reading(f"what host {host} stored of trial {trial.id}", _OWN_RESULT):
+            rows = list(StoredRows(files["trials"], TrialRow))
+            if [(row.trial, row.cell) for row in rows] != [(trial.id, trial.cell)]:
+                raise ValueError(f"it has {len(rows)} rows, or of another trial")
         return HostTrial(
             host,
             rows[0],

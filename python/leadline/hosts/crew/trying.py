@@ -82,7 +82,6 @@ class Trying:
             tried,
             self._remote.prepare,
             {host: (as_json(attempt),) for host in hosts},
-            "prepare",
             _SMALL_S + self._options.grace_s + size / SLOWEST_BYTES_PER_S,
             "ready",
         )
@@ -111,14 +110,14 @@ class Trying:
         deadline_s = sum(map(self._deadline_s, cells))
         for trial in slot:
             self._writer.journal("trial_started", trial=trial.id, cell=trial.cell, attempt=tried.attempt)
-        for turn in range(len(slot)):
+        for _ in slot:
             lead_ns = self._lead_ns(len(tried.hosts))
             tried.start_ns = start_ns = time.time_ns() + lead_ns
             arguments = {
                 host: (tried.attempt, start_ns + self._clocks.of(host).offset_ns) for host in tried.hosts
             }
             limit_s = lead_ns / 1e9 + deadline_s
-            said = self._ask(tried, self._remote.begin, arguments, f"begin{turn}", limit_s, "done", cells)
+            said = self._ask(tried, self._remote.begin, arguments, limit_s, "done", cells)
             if all(not one.problem and one.value["end"].get("prepared") for one in said.values()):
                 continue
             for host, one in said.items():
@@ -143,7 +142,6 @@ class Trying:
         tried: Tried,
         function: Callable[..., Any],
         arguments: Mapping[str, Sequence[Any]],
-        phase: str,
         deadline_s: float,
         word: str,
         cells: Sequence[PlannedCell] = (),
@@ -154,9 +152,8 @@ class Trying:
             show(len(said))
             return self._stopping() or any(_is_bad(one) for one in said.values())
 
-        key = f"{tried.attempt}-{phase}"
         cancel = (self._remote.cancel, tried.attempt)
-        said = self._crew.ask(Order(function, arguments, key, deadline_s, ends, cancel))
+        said = self._crew.ask(Order(function, arguments, deadline_s, ends, cancel))
         for host, one in said.items():
             if one.problem:
                 tried.lost[host] = one.problem

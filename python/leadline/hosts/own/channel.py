@@ -12,7 +12,7 @@ import threading
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from leadline.observe.children import module_command, module_environment
+from leadline.interpreter import module_command, module_environment
 from leadline.observe.patience import patient_s
 
 LINE_BYTES_MAX = 256 << 20  # a manifest with its plan

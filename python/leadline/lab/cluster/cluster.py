@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import random
-import sys
 import uuid
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, as_completed
@@ -13,6 +12,7 @@ from functools import partial
 from pathlib import Path
 
 from leadline.errors import LabError
+from leadline.interpreter import script_command
 from leadline.lab import bridge, mounts, subvolume
 from leadline.lab.cgroups import ControlGroups
 from leadline.lab.cluster import config, keys, logs, process
@@ -345,6 +345,6 @@ def _make_targets(builder: Builder) -> None:
     mount = str(builder.journal.record.paths.mount)
     for name, pool in ((REPLICATED_DIRECTORY, DATA_POOL), (ERASURE_DIRECTORY, ERASURE_POOL)):
         try:
-            builder.tool(sys.executable, "-I", "-c", _MAKE_TARGET, f"{mount}/{name}", pool)
+            builder.tool(*script_command("-c", _MAKE_TARGET, f"{mount}/{name}", pool))
         except LabError as error:
             raise builder.journal.failure(f"{name} could not be made: {error.message}", FUSE) from error

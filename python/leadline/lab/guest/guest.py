@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -16,6 +15,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from leadline.errors import LabError, UsageError
+from leadline.interpreter import script_command
 from leadline.lab.cluster import process
 from leadline.lab.guest import (
     agent as guest_agent,
@@ -146,7 +146,7 @@ def run(lab: Lab, request: GuestRequest, host: GuestListener) -> GuestOutcome:
         temporary = tempfile.TemporaryDirectory(prefix=GUEST_PREFIX, dir=record.directory)
         work = Path(stack.enter_context(temporary))
         initrd = work / "initrd"
-        agent = (sys.executable, "-I", "-S", guest_agent.__file__)
+        agent = tuple(script_command("-S", guest_agent.__file__))
         initrd.write_bytes(guest_initrd.build(chosen.files, bridge.guest(), agent, HOST_NAME))
         request.share.mkdir(parents=True, exist_ok=True)
         tap = stack.enter_context(guest_network.tap_on(bridge, lab.variables))

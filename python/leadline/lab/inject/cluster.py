@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import sys
-
 from leadline.errors import UsageError
+from leadline.interpreter import script_command
 from leadline.lab.cluster import cluster, process
 from leadline.lab.inject.fault import FaultKind, FaultScene, nothing
 from leadline.lab.inject.injection import Deed, FaultPlan, FaultStep
@@ -79,7 +78,7 @@ def _pool_full(scene: FaultScene) -> FaultPlan:
 def _quota(scene: FaultScene) -> FaultPlan:
     path = scene.record.paths.mount / scene.on
     text = process.run_tool(
-        [sys.executable, "-I", "-c", _READ_QUOTA, str(path)], scene.variables, deadline_s=_DEADLINE_S
+        script_command("-c", _READ_QUOTA, str(path)), scene.variables, deadline_s=_DEADLINE_S
     )
     before, used = text.split()
     limit = str(max(1, int(used)))

@@ -10,7 +10,6 @@ from __future__ import annotations
 import _multiprocessing  # type: ignore[import-not-found]  # no other names a semaphore
 import random
 import signal
-import sys
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -18,6 +17,7 @@ from functools import cached_property
 from pathlib import Path
 
 from leadline.errors import LabError, LeadlineError
+from leadline.interpreter import script_command
 from leadline.lab.cgroups import CONTROLLERS, ControlGroups, Controller
 from leadline.lab.cluster import process
 from leadline.lab.cluster.command import CephCommand
@@ -165,7 +165,7 @@ def _fail_over(place: DeedPlace, active: str) -> None:
 
 def _quota(place: DeedPlace, directory: str, size_bytes: str) -> None:
     path = place.journal.record.paths.mount / directory.replace("/", "_")
-    command = [sys.executable, "-I", "-c", _SET_QUOTA, str(path), str(int(size_bytes))]
+    command = script_command("-c", _SET_QUOTA, str(path), str(int(size_bytes)))
     process.run_tool(command, place.journal.variables, deadline_s=_CEPH_DEADLINE_S)
 
 
@@ -259,7 +259,7 @@ def _hog(place: DeedPlace, name: str, member: str, *words: str) -> None:
     """Starts a process that does nothing but use up something, as a neighbour would."""
     _member(place, member)
     if place.own_process(name) is None:
-        place.journal.start(name, [sys.executable, "-I", str(_HOG), name, *words], host=member)
+        place.journal.start(name, script_command(str(_HOG), name, *words), host=member)
 
 
 def _hog_no_more(place: DeedPlace, name: str) -> None:

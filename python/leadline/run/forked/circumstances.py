@@ -9,7 +9,7 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
-from leadline.observe.children import module_environment
+from leadline.interpreter import module_environment
 
 _OWN = Path("/proc/thread-self")
 # proc(5): accounts, umask, capabilities, filters, processors and memory of a thread.

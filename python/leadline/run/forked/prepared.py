@@ -20,7 +20,7 @@ from collections.abc import Collection
 from typing import Any
 
 from leadline.errors import EngineError
-from leadline.observe.children import module_command, module_environment
+from leadline.interpreter import module_command, module_environment
 from leadline.run.forked.circumstances import Circumstances, circumstances
 
 _TELL_S = 10.0  # a helper that forked a worker says so at once, and so does one asked how it ended

@@ -12,7 +12,6 @@ import resource
 import shlex
 import signal
 import subprocess
-import sys
 import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -22,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 from leadline import units
 from leadline.errors import UsageError
 from leadline.foreign import reading
+from leadline.interpreter import module_command, module_environment
 from leadline.observe.answering import temporary_directory
 from leadline.tracing.counted.lives import ALL_RANKS
 from leadline.tracing.counted.paths import is_stream_by_name, renamed
@@ -161,13 +161,14 @@ def _ipc(path: Path) -> pa.Table:
 
 
 def _run_reader(path: Path, directory: Path) -> None:
-    command = [sys.executable, "-m", "leadline.tracing.sources.darshan_reader", str(path), str(directory)]
+    command = module_command("leadline.tracing.sources.darshan_reader", str(path), str(directory))
     try:
         done = subprocess.run(
             command,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE,
+            env=module_environment(),
             timeout=READ_DEADLINE_S,
             check=False,
             preexec_fn=_bound_memory,

@@ -16,7 +16,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from leadline.errors import LeadlineError, RefusedChangeError
-from leadline.observe.children import module_command, module_environment
+from leadline.interpreter import module_command, module_environment
 from leadline.tuning.changing.journal import TuningJournal
 from leadline.tuning.changing.reverting import Reverted, put_back, reached
 from leadline.tuning.changing.state import JournalState, TuningRun

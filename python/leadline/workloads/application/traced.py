@@ -14,7 +14,7 @@ from typing import Any
 
 from leadline import units
 from leadline.errors import LeadlineError
-from leadline.observe.children import user_environment
+from leadline.interpreter import user_environment
 from leadline.tracing.sources.launch import known_here
 from leadline.tracing.sources.sources import Bounds, BpfSource, PreloadSource, Source
 from leadline.tracing.store import write_tables

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from leadline.observe.children import user_environment
+from leadline.interpreter import user_environment
 from leadline.removal import remove_tree
 from leadline.run.storage.own import make_in_own
 from leadline.store.files import make_directory

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from leadline.observe.children import user_environment
+from leadline.interpreter import script_command, user_environment
 from leadline.observe.host.proc_parse import CpuTime, parse_net_dev, parse_stat
 from leadline.store.names import checked_name
 from leadline.workloads.application.barrier import Start
@@ -144,7 +144,7 @@ class Client:
         if action["step"] is None:
             command = self._filled(action["command"], inputs, output)
         else:
-            command = (sys.executable, "-P", "-S", _STEPS, self._step(action, inputs, output))
+            command = tuple(script_command("-S", _STEPS, self._step(action, inputs, output)))
         printed = Path(self._config["output"]) / f"client-{self._number}-{stage['stage']}-{number}"
         variables = self._environment
         if action["step"] == "download" and not action["url"]:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import astuple
 
 from leadline import units
+from leadline.interpreter import executable
 from leadline.study.kind.face import Resolved, Surroundings
 from leadline.study.kind.resolving import fail
 from leadline.study.target import Target, TargetFacts
@@ -134,7 +134,8 @@ def _programs(
         found[command[0]] = _program(work, command, target, around)
         check_words(work, "pipeline", command, target, found[command[0]], notes)
     if any(action.step is not None for action in actions):
-        found.setdefault(sys.executable, _program(work, (sys.executable,), target, around))
+        python = executable()
+        found.setdefault(python, _program(work, (python,), target, around))
     return found
 
 

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from leadline.observe.children import module_command, module_environment
+from leadline.interpreter import module_command, module_environment
 from leadline.observe.clock import offset_ns
 from leadline.run.storage.own import make_in_own
 from leadline.store.files import make_directory

@@ -6,7 +6,6 @@ audited without it.
 
 from __future__ import annotations
 
-import secrets
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, cast
 
@@ -73,7 +72,7 @@ def _ask(
     found = there_and_fit(asked, crew, gaps)
     arguments = {one.name: (question, _HOST_S) for one in found if one.name not in gaps}
     limit_s = _HOST_S + _ENDED_S + _LOADS_S * len(arguments)
-    return found, crew.ask(Order(remote().audit_part, arguments, f"audit-{secrets.token_hex(4)}", limit_s))
+    return found, crew.ask(Order(remote().audit_part, arguments, limit_s))
 
 
 def _read(

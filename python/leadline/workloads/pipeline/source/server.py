@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from leadline.errors import StudyError
-from leadline.observe.children import module_command, module_environment
+from leadline.interpreter import module_command, module_environment
 from leadline.workloads.pipeline.source.peers import account_of
 
 _START_S = 30.0

@@ -1,15 +1,49 @@
 """What a Dask worker's process does for the parent beside `hosts/onhost`: looks at targets, hands over files.
 
-Called by Dask, in a thread of the worker. Arguments and results are plain values.
+Dask calls `serve`, which calls one of these functions, or of `hosts/onhost`, and packs its answer.
 """
 
 from __future__ import annotations
 
+import asyncio
 import subprocess
-from collections.abc import Mapping, Sequence
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
+from leadline.errors import LeadlineError
+from leadline.hosts.answers import packed
+
 _AT_ONCE_BYTES = 16 << 20  # what comes with the answer to `begin`; the rest is asked for file by file
+
+
+async def serve(function: Callable[..., Any], *arguments: Any) -> bytes:
+    """Call a function in a thread of its own, for as long as it takes; its answer, packed (`answers`).
+
+    The thread keeps no process from its end: a worker that is told to end does not wait for a trial.
+    """
+    loop = asyncio.get_running_loop()
+    done: asyncio.Future[bytes] = loop.create_future()
+
+    def call() -> None:
+        answer = packed(_answered(function, arguments))
+        with suppress(RuntimeError):  # the worker has ended meanwhile
+            loop.call_soon_threadsafe(lambda: None if done.done() else done.set_result(answer))
+
+    threading.Thread(target=call, name=f"leadline-{function.__name__}", daemon=True).start()
+    return await done
+
+
+def _answered(function: Callable[..., Any], arguments: Sequence[Any]) -> Any:
+    """No exception crosses to the parent, which would have to load a pickle for it."""
+    try:
+        return function(*arguments)
+    except LeadlineError as error:
+        return {"refused": error.message, "remedy": error.remedy}
+    except Exception as error:
+        first = (str(error).strip().splitlines() or [""])[0][:300]
+        return {"refused": f"{type(error).__name__}: {first}" if first else type(error).__name__}
 
 
 def probe(need: Mapping[str, Any]) -> dict[str, Any]:
@@ -33,25 +67,25 @@ def begin(attempt: str, start_unix_ns: int) -> dict[str, Any]:
     from leadline.hosts import onhost
 
     end = onhost.begin(attempt, start_unix_ns)
-    left, chosen = _AT_ONCE_BYTES, {}
+    left, chosen = _AT_ONCE_BYTES, dict[str, tuple[int, int]]()
     for path, size in sorted((end.get("files") or {}).items(), key=lambda one: (one[1], one[0])):
         left -= size
         if left < 0:
             break
-        chosen[path] = size
+        chosen[path] = (0, size)
     return {"end": end, "bytes": fetch(attempt, chosen)}
 
 
-def fetch(attempt: str, files: Mapping[str, int]) -> dict[str, bytes]:
-    """Files that this host keeps of an attempt, of so many bytes each."""
+def fetch(attempt: str, pieces: Mapping[str, Sequence[int]]) -> dict[str, bytes]:
+    """Pieces of files that this host keeps of an attempt: from where on, and how many bytes."""
     from leadline.hosts import onhost
 
     found = {}
-    for path, size in files.items():
+    for path, (offset, size) in pieces.items():
         data = bytearray()
-        while len(data) < size and (piece := onhost.fetch(attempt, path, len(data))):
+        while len(data) < size and (piece := onhost.fetch(attempt, path, offset + len(data))):
             data += piece
-        found[path] = bytes(data)
+        found[path] = bytes(data[:size])
     return found
 
 
@@ -71,7 +105,7 @@ def audit_part(asked: str, limit_s: float) -> dict[str, Any]:
 
 
 def _printed(words: Sequence[str], given: bytes, limit_s: float, what: str) -> dict[str, Any]:
-    from leadline.observe.children import module_command, module_environment
+    from leadline.interpreter import module_command, module_environment
 
     try:
         done = subprocess.run(
@@ -91,7 +125,6 @@ def _printed(words: Sequence[str], given: bytes, limit_s: float, what: str) -> d
 
 
 def _target(url: str) -> dict[str, Any]:
-    from leadline.errors import LeadlineError
     from leadline.observe.mounts.mounts import inspect
 
     try:

@@ -1,0 +1,65 @@
+"""No module of the working directory runs in a child: a directory may be another account's."""
+
+from __future__ import annotations
+
+import subprocess
+from contextlib import suppress
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from leadline.check.storage.asked import DeviceChild, NotAnsweredError
+from leadline.check.storage.places import DevicePlace
+from leadline.cli.explain.check_members import LabMembers, echoes
+from leadline.errors import UsageError
+from leadline.tracing.sources import darshan
+
+
+@pytest.fixture
+def planted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The file that a planted `leadline` or `json` writes once it is imported from the working directory."""
+    mark, here = tmp_path / "ran", tmp_path / "here"
+    (here / "leadline").mkdir(parents=True)
+    for name in ("leadline/__init__.py", "json.py", "distributed.py"):
+        (here / name).write_text(f"open({str(mark)!r}, 'a').write({name!r})\n")
+    monkeypatch.chdir(here)
+    return mark
+
+
+def test_the_reader_of_darshan_logs_takes_no_module_of_the_working_directory(planted: Path) -> None:
+    with pytest.raises(UsageError):
+        darshan._run_reader(planted.parent / "no.darshan", planted.parent)
+    assert not planted.exists()
+
+
+def test_the_child_that_measures_a_device_takes_no_module_of_the_working_directory(planted: Path) -> None:
+    child = DeviceChild(DevicePlace(planted.parent / "none", False, False, "none", "ssd", ("none",)))
+    with suppress(NotAnsweredError):
+        child.answer()
+    child.end()
+    assert not planted.exists()
+
+
+def test_echoes_take_no_module_of_the_working_directory(planted: Path) -> None:
+    facts = echoes("here", {"127.0.0.1": "peer"})
+    assert facts
+    assert not planted.exists()
+
+
+def test_a_member_of_a_lab_takes_no_module_of_the_working_directory(planted: Path) -> None:
+    lab: Any = SimpleNamespace(record=SimpleNamespace(name="none", network=None))
+    LabMembers(lab)._run("host1", ["leadline", "--version"], 60.0)
+    assert not planted.exists()
+
+
+def test_a_worker_on_another_host_takes_no_module_of_its_working_directory(planted: Path) -> None:
+    from leadline.hosts.crew.cluster import _worker
+    from leadline.hosts.crew.written import read_hosts
+
+    asked = read_hosts("hosts: {alpha: {address: 127.0.0.1}}", "hosts.yaml", {})
+    python = _worker(asked, asked.hosts[0], "tcp://")["remote_python"]
+    line = f"{python} -m distributed.cli.dask_spec --version"  # as Dask's own class puts it together
+    subprocess.run(["sh", "-c", line], check=False, capture_output=True)
+    assert not planted.exists()
