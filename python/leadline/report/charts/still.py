@@ -5,24 +5,16 @@ from __future__ import annotations
 import functools
 import resource
 import subprocess
-import sys
 import threading
 from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any
 
+from leadline.interpreter import module_command, module_environment
 from leadline.units import format_size
 
 _LEAST: dict[str, Any] = {"mark": "point", "data": {"values": []}}
 
-
-# Without a core file: where the engine gets too little address space, it ends the process by SIGTRAP.
-_TRIAL = """
-import resource
-resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-import vl_convert
-vl_convert.vegalite_to_svg({"mark": "point", "data": {"values": []}})
-"""
 _TRIAL_MAX_S = 60
 
 
@@ -34,7 +26,8 @@ def undrawable() -> str:
         return ""
     with suppress(OSError, subprocess.TimeoutExpired):
         tried = subprocess.run(
-            [sys.executable, "-I", "-c", _TRIAL],
+            module_command("leadline.report.engine_check"),
+            env=module_environment(),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
