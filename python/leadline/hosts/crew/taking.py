@@ -17,7 +17,7 @@ from leadline.hosts.model import HostTrial
 from leadline.plan.model import PlannedCell, Trial
 from leadline.removal import discard_tree
 from leadline.store.by_host import StoredRows
-from leadline.store.files import HOST_FILES, RECORDS, make_directory, storing, write_whole
+from leadline.store.files import HOST_FILES, RECORDS, make_directory, new_file, storing, write_whole
 from leadline.store.tables import TABLES, LatencyRow, SeriesRow, TrialRow
 from leadline.store.writer import ResultWriter, StoredTrial
 from leadline.workloads.conducted import conducted
@@ -75,7 +75,8 @@ class Taking:
             file = self._file(tried, host, path)
             with storing(self._writer.path):
                 file.parent.mkdir(parents=True, exist_ok=True)
-                file.write_bytes(data)
+                with new_file(file) as stream:
+                    stream.write(data)
 
     def _staged(self, attempt: str) -> Path:
         return self._writer.path / RECORDS / f"hosts-{attempt}"
