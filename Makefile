@@ -2,7 +2,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help setup packages demo test test-conformance test-guest test-quick damage fuzz journeys kills hosts-kills tune-kills lab-bench fio-bench many-hosts-bench search-bench search-lab-bench diagnosis-bench simulation-bench tuning-bench drishti-bench lab-kills mutants sentences sanitize check emit-check audit \
+.PHONY: help setup packages demo test test-conformance test-guest test-quick damage fuzz journeys kills hosts-kills tune-kills result-swaps lab-bench fio-bench many-hosts-bench search-bench search-lab-bench diagnosis-bench simulation-bench tuning-bench drishti-bench lab-kills mutants sentences sanitize check emit-check audit \
   sbom notices format bench lock clean wheel-test
 
 PYTHON ?= python3
@@ -68,6 +68,9 @@ lab-kills: setup ## Labs with hosts, killed at random moments and taken down: wh
 
 tune-kills: setup ## Changes of settings, killed at random moments and put back: is all as before? root, half an hour (ROUNDS=200, SEED=)
 	cd tests && ../$(BIN)/python tune_kills.py --rounds $(or $(ROUNDS),200) $(if $(SEED),--seed $(SEED))
+
+result-swaps: .venv/.built ## Another account swaps parts of the paths that root writes results by: what is followed? root, minutes (SWAPS=5000, SEED=)
+	PYTHONPATH=tests/unit $(BIN)/python tests/result_swaps.py --swaps $(or $(SWAPS),5000) $(if $(SEED),--seed $(SEED))
 
 journeys: setup ## The steps of a physicist and of a media operator on a lab, held against strace, wc, ffprobe and /proc: minutes
 	$(BIN)/pytest tests/journeys -q

@@ -11,6 +11,7 @@ import pytest
 from builders import clock, manifest
 
 from leadline import trusted
+from leadline.cli import files
 from leadline.cli.files import write_file
 from leadline.cli.main import run_command_line
 from leadline.errors import UsageError
@@ -265,3 +266,21 @@ def test_a_file_that_is_replaced_keeps_its_mode_and_its_group(tmp_path: Path, mo
     write_file(own, b"new", "-o")
     found = own.stat()
     assert (own.read_text(), stat.S_IMODE(found.st_mode), found.st_gid) == ("new", mode, GROUP)
+
+
+@pytest.mark.parametrize("kind", ["link", "file"])
+def test_what_another_account_puts_there_meanwhile_gives_a_report_no_rights(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    place = directory(tmp_path / "tmp", 0, 0o1777)
+    report, look = place / "report.html", files.own_place
+
+    def overtaken(path: Path, option: str) -> Path:
+        found = look(path, option)
+        as_user(OTHER, lambda: path.symlink_to("away") if kind == "link" else path.touch(0o666))
+        return found
+
+    monkeypatch.setattr(files, "own_place", overtaken)
+    with pytest.raises(UsageError, match="another account has put something there"):
+        write_file(report, b"report", "-o")
+    assert [path.lstat().st_uid for path in place.iterdir()] == [OTHER]

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import os
+import stat
 from contextlib import suppress
 from pathlib import Path
 
@@ -46,6 +48,8 @@ def _keep_rights(path: Path, new: int) -> None:
     if not os.path.lexists(path):
         return
     before, access = path.lstat(), b""
+    if before.st_uid != os.geteuid() or not stat.S_ISREG(before.st_mode):  # it has come since we looked
+        raise OSError(errno.EEXIST, "another account has put something there", str(path))
     if os.fstat(new).st_gid != before.st_gid:
         os.fchown(new, -1, before.st_gid)
     os.fchmod(new, before.st_mode & 0o777)
