@@ -1,6 +1,7 @@
 """The types of parameters that are paths: none is touched by the command before it is known to answer.
 
-`AskedPath` is what the command itself reads or writes: a fork asks it first. `UntouchedPath` is what is
+`AskedPath` is what the command itself reads: a fork asks it first. `WrittenPath` is what the command makes:
+it refuses a place where another account could exchange that. `UntouchedPath` is what is
 measured or looked at: workers touch it, the command never does.
 """
 
