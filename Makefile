@@ -2,7 +2,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help setup packages demo test test-all test-everything test-for test-conformance test-guest test-quick damage fuzz journeys kills hosts-kills tune-kills lab-bench fio-bench many-hosts-bench search-bench search-lab-bench diagnosis-bench simulation-bench tuning-bench drishti-bench lab-kills mutants sentences sanitize check emit-check audit \
+.PHONY: help setup packages demo test test-all test-everything test-for test-conformance test-guest test-quick damage fuzz journeys kills hosts-kills tune-kills result-swaps lab-bench fio-bench many-hosts-bench search-bench search-lab-bench diagnosis-bench simulation-bench tuning-bench drishti-bench lab-kills mutants sentences sanitize check emit-check audit \
   sbom notices format bench lock clean wheel-test
 
 PYTHON ?= python3
@@ -42,7 +42,7 @@ test: setup ## Run what a merge needs: Rust, units, integration, browser, real C
 	$(BIN)/python tools/test_phases.py $(PHASES)
 
 # What runs nightly, each a target of its own.
-NIGHTLY := test-everything test-conformance test-guest journeys sentences damage fuzz kills hosts-kills lab-kills tune-kills mutants sanitize emit-check wheel-test
+NIGHTLY := test-everything test-conformance test-guest journeys sentences damage fuzz kills hosts-kills lab-kills tune-kills result-swaps mutants sanitize emit-check wheel-test
 
 test-all: setup ## Run everything, one target after the other, to the end: root, a night; the last lines name what failed
 	@failed=; for target in $(NIGHTLY); do $(MAKE) --no-print-directory $$target || failed="$$failed $$target"; done; \
@@ -81,6 +81,9 @@ lab-kills: setup ## Labs with hosts, killed at random moments and taken down: wh
 
 tune-kills: setup ## Changes of settings, killed at random moments and put back: is all as before? root, half an hour (ROUNDS=200, SEED=)
 	cd tests && ../$(BIN)/python tune_kills.py --rounds $(or $(ROUNDS),200) $(if $(SEED),--seed $(SEED))
+
+result-swaps: .venv/.built ## Another account swaps parts of the paths that root writes results by: what is followed? root, minutes (SWAPS=5000, SEED=)
+	PYTHONPATH=tests/unit $(BIN)/python tests/result_swaps.py --swaps $(or $(SWAPS),5000) $(if $(SEED),--seed $(SEED))
 
 journeys: setup ## The steps of a physicist and of a media operator on a lab, held against strace, wc, ffprobe and /proc: minutes
 	$(BIN)/pytest tests/journeys -q

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from leadline.errors import LeadlineError, ResultError, SpecError
+from leadline.trusted import believed_accounts
 
 DEPTH_MAX = 64  # of JSON: nothing of ours comes near, and what walks through it stays off Python's limit
 RESTORE = "restore it from a copy of the result"
@@ -69,9 +70,16 @@ def open_plain(path: Path, *, follow: bool = True) -> BinaryIO:
     return os.fdopen(descriptor, "rb")
 
 
-def read_plain(path: Path, bytes_max: int, *, follow: bool = True) -> bytes:
-    """The bytes of a plain file. Raises OSError, also where there are more than `bytes_max`."""
-    with open_plain(path, follow=follow) as file:
+def read_plain(path: Path, bytes_max: int, *, follow: bool = True, own: bool = False) -> bytes:
+    """The bytes of a plain file. Raises OSError, also where there are more than `bytes_max`.
+
+    An `own` file is one that no other account could have written, under one name, which is no link.
+    """
+    with open_plain(path, follow=follow and not own) as file:
+        found = os.fstat(file.fileno())
+        theirs = found.st_uid not in believed_accounts() or found.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
+        if own and (theirs or found.st_nlink > 1):
+            raise OSError(errno.EPERM, "another account could have written it", str(path))
         if os.fstat(file.fileno()).st_size <= bytes_max:
             data = file.read(bytes_max + 1)
             if len(data) <= bytes_max:  # it may grow meanwhile, and files of the kernel have no size

@@ -20,7 +20,7 @@ mod writer;
 
 pub use error::RecordError;
 pub use interval::{Histograms, Interval};
-pub use plain::{open_plain, read_plain};
+pub use plain::{new_plain, open_plain, read_plain};
 pub use reader::{Record, parse, read};
 pub use writer::Writer;
 

@@ -1,6 +1,6 @@
 //! Writes a record frame by frame; each frame is one write, so that a killed process leaves whole frames.
 
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io::Write;
 use std::path::Path;
 
@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use crate::{
     Interval, KIND_HEADER, KIND_INTERVAL, KIND_SUMMARY, MAGIC, PAYLOAD_BYTES_MAX, RecordError,
-    VERSION, checksum,
+    VERSION, checksum, new_plain,
 };
 
 /// An open record. Dropping it without a summary leaves a record that readers call truncated.
@@ -18,14 +18,9 @@ pub struct Writer<W: Write = File> {
 }
 
 impl Writer<File> {
-    /// Creates (or replaces) the file and writes the header frame.
+    /// Creates the file, or replaces a plain one, and writes the header frame.
     pub fn create(path: &Path, header: &Value) -> Result<Self, RecordError> {
-        let file = OpenOptions::new()
-            .write(true)
-            .create(true)
-            .truncate(true)
-            .open(path)?;
-        Self::start(file, header)
+        Self::start(new_plain(path)?, header)
     }
 }
 

@@ -144,3 +144,32 @@ proptest! {
         let _ = parse(&bytes);
     }
 }
+
+/// A directory of this test's own, gone afterwards.
+struct Top(PathBuf);
+
+impl Drop for Top {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+#[test]
+fn a_record_replaces_a_plain_file_for_its_owner_alone_and_nothing_else() {
+    use std::os::unix::fs::{PermissionsExt, symlink};
+    let top = Top(std::env::temp_dir().join(format!("leadline-record-{}", std::process::id())));
+    std::fs::create_dir(&top.0).unwrap();
+    let (precious, path) = (top.0.join("precious"), top.0.join("t0001.llrec"));
+    std::fs::write(&precious, b"precious").unwrap();
+    symlink(&precious, &path).unwrap();
+    assert!(Writer::create(&path, &json!({})).is_err());
+    std::fs::remove_file(&path).unwrap();
+    std::fs::hard_link(&precious, &path).unwrap();
+    Writer::create(&path, &json!({})).unwrap();
+    assert_eq!(std::fs::read(&precious).unwrap(), b"precious");
+    let mode = std::fs::metadata(&path).unwrap().permissions().mode();
+    assert_eq!(mode & 0o777, 0o600);
+    std::fs::remove_file(&path).unwrap();
+    std::fs::create_dir(&path).unwrap();
+    assert!(Writer::create(&path, &json!({})).is_err());
+}

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import errno
 import os
+import stat
 from contextlib import suppress
 from pathlib import Path
 
 from leadline.errors import ResultError, UsageError
+from leadline.trusted import own_place
+
+_ACCESS_LIST = "system.posix_acl_access"
 
 
 def write_file(path: Path, data: bytes, option: str = "") -> None:
@@ -14,17 +19,19 @@ def write_file(path: Path, data: bytes, option: str = "") -> None:
     from leadline.store.files import unfinished
 
     remedy = f"name another file with {option}" if option else "name another file"
-    path = _behind_links(path)
+    try:
+        path = own_place(path, option or "-o")
+    except OSError as error:
+        raise UsageError(f"{path} cannot be written: {error.strerror}", remedy) from None
     if result := _result_of(path):
         raise UsageError(f"{path} is a file of the result {result}: it was not overwritten", remedy)
     try:
-        if path.exists() and not path.is_file():  # a device or a pipe takes what is written, and stays
-            with open(os.open(path, os.O_WRONLY | os.O_NOCTTY), "wb") as there:  # noqa: PTH123
-                there.write(data)
-            return
         partial = unfinished(path)
-        with partial.open("xb") as file:  # a new one: whoever may write beside it could have put a link there
+        # A new one: whoever may write beside it could have put a link there.
+        mode = 0o600 if os.path.lexists(path) else 0o666
+        with open(partial, "xb", opener=lambda name, flags: os.open(name, flags, mode)) as file:
             try:
+                _keep_rights(path, file.fileno())
                 file.write(data)
                 file.flush()
                 partial.replace(path)
@@ -36,10 +43,20 @@ def write_file(path: Path, data: bytes, option: str = "") -> None:
         raise UsageError(f"{path} cannot be written: {error.strerror}", remedy) from None
 
 
-def _behind_links(path: Path) -> Path:
-    """What a link leads to, where that is a file or nothing yet: the link itself stays."""
-    leads_to_file = path.is_symlink() and (path.is_file() or not path.exists())
-    return Path(os.path.realpath(path)) if leads_to_file else path
+def _keep_rights(path: Path, new: int) -> None:
+    """Give a new file the group, mode and access list of the file that it replaces. Raises OSError."""
+    if not os.path.lexists(path):
+        return
+    before, access = path.lstat(), b""
+    if before.st_uid != os.geteuid() or not stat.S_ISREG(before.st_mode):  # it has come since we looked
+        raise OSError(errno.EEXIST, "another account has put something there", str(path))
+    if os.fstat(new).st_gid != before.st_gid:
+        os.fchown(new, -1, before.st_gid)
+    os.fchmod(new, before.st_mode & 0o777)
+    with suppress(OSError):  # most files have none
+        access = os.getxattr(path, _ACCESS_LIST, follow_symlinks=False)
+    if access:
+        os.setxattr(new, _ACCESS_LIST, access)
 
 
 def _result_of(path: Path) -> Path | None:

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 import click
 
-from leadline.cli.paths import AskedPath
+from leadline.cli.paths import WrittenPath
 from leadline.errors import UsageError
 
 _Decorated = TypeVar("_Decorated", bound=Callable[..., Any])
@@ -41,7 +41,7 @@ def out_option(
     text: str = "The result's directory; it must not exist.",
     *,
     former: Sequence[str] = (),
-    path: AskedPath | None = None,
+    path: WrittenPath | None = None,
     **attributes: Any,
 ) -> Callable[[_Decorated], _Decorated]:
     """`-o`, `--out`: where what the verb makes goes."""
@@ -51,7 +51,7 @@ def out_option(
         "out",
         cls=RenamedOption,
         former=former,
-        type=path or AskedPath(),
+        type=path or WrittenPath(),
         help=text,
         **attributes,
     )

@@ -1,6 +1,7 @@
 """The types of parameters that are paths: none is touched by the command before it is known to answer.
 
-`AskedPath` is what the command itself reads or writes: a fork asks it first. `UntouchedPath` is what is
+`AskedPath` is what the command itself reads: a fork asks it first. `WrittenPath` is what the command makes:
+it refuses a place where another account could exchange that. `UntouchedPath` is what is
 measured or looked at: workers touch it, the command never does.
 """
 
@@ -13,7 +14,8 @@ from typing import Any
 
 import click
 
-from leadline.errors import TargetError
+from leadline.errors import TargetError, UsageError
+from leadline.trusted import require_own_place
 
 
 class AskedPath(click.Path):
@@ -31,6 +33,20 @@ class AskedPath(click.Path):
         except TargetError as error:
             raise click.BadParameter(str(error), ctx, param) from error
         return super().convert(value, param, ctx)
+
+
+class WrittenPath(AskedPath):
+    """A file or directory that the verb makes. Where another account could exchange it, nothing is begun."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """As `AskedPath`; `-` is standard output."""
+        path = super().convert(value, param, ctx)
+        try:
+            if str(path) != "-":
+                require_own_place(path, param.opts[0] if param is not None else "-o")
+        except UsageError as error:
+            raise click.BadParameter(str(error), ctx, param) from error
+        return path
 
 
 class AskedOrAddress(click.types.StringParamType):
@@ -79,4 +95,6 @@ def place_for(out: Path | None, kind: str) -> Path:
     from leadline.observe.answering import check_answers
 
     check_answers(["."])
-    return Path(f"leadline-{kind}-{datetime.now():%Y%m%d-%H%M%S}")
+    place = Path(f"leadline-{kind}-{datetime.now():%Y%m%d-%H%M%S}")
+    require_own_place(place)
+    return place

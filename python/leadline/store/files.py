@@ -6,6 +6,7 @@ import errno
 import os
 import re
 import secrets
+import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -13,6 +14,7 @@ from typing import Any, BinaryIO
 
 from leadline.errors import LeadlineError, StoreError
 from leadline.removal import open_in, remove_entries
+from leadline.trusted import require_own_place
 from leadline.units import quoted
 
 MANIFEST = "manifest.json"
@@ -103,10 +105,12 @@ def make_directory(path: Path) -> None:
 
 
 def make_parents(path: Path) -> None:
-    """Have the directories that `path` is to be in, durable."""
+    """Have the directories that `path` is to be in, durable. Raises UsageError where others decide there."""
+    require_own_place(path)
     missing = [parent for parent in path.parents if not parent.exists()]
     for parent in reversed(missing):
         parent.mkdir(exist_ok=True)
+        require_own_place(parent)  # another account may have been the first
         sync_directory(parent.parent)
 
 
@@ -114,6 +118,14 @@ def private_opener(path: str, flags: int) -> int:
     """For `open`: a new file is for those only who may enter its directory; no link is followed."""
     mode = os.stat(os.path.dirname(path) or ".").st_mode & 0o666  # noqa: PTH116, PTH120 - `open` hands text
     return os.open(path, flags | os.O_NOFOLLOW, mode)
+
+
+def new_file(path: Path, *, buffering: int = -1) -> BinaryIO:
+    """A new file to write, as private as its directory. It replaces a plain file, and nothing else."""
+    with suppress(FileNotFoundError):
+        if stat.S_ISREG(path.lstat().st_mode):
+            path.unlink()
+    return open(path, "xb", buffering=buffering, opener=private_opener)
 
 
 def sync_directory(path: Path) -> None:

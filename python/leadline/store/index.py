@@ -18,7 +18,7 @@ from pathlib import Path
 from leadline.errors import LeadlineError
 from leadline.store.files import JOURNAL, write_whole
 from leadline.store.parquet import check_files, connected
-from leadline.trusted import believed_accounts
+from leadline.trusted import believed_accounts, why_not_place
 
 INDEX = "cells-1.parquet"
 # Of each figure one row, the newest.
@@ -99,7 +99,8 @@ def _is_ours(result: Path) -> bool:
         found = result.stat()
     except OSError:
         return False
-    return found.st_uid in believed_accounts() and not found.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
+    own = found.st_uid in believed_accounts() and not found.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
+    return own and not why_not_place(result)
 
 
 def _schema() -> object:

@@ -19,6 +19,7 @@ from typing import NamedTuple
 from leadline.errors import LeadlineError
 from leadline.removal import discard_tree, open_directory
 from leadline.store.files import MARK, is_unfinished, make_parents, sync_directory, unfinished
+from leadline.trusted import own_place
 
 _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 _OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
@@ -39,8 +40,10 @@ class Leftover(NamedTuple):
 def making(place: Path, mode: int) -> Iterator[tuple[Path, int]]:
     """A new directory beside `place`, and a descriptor of it; unless it is renamed it is gone afterwards.
 
-    Nothing that another made is ever removed. Raises OSError, also where others put theirs in its place.
+    Nothing that another made is ever removed. Raises OSError, also where others put theirs in its place, and
+    UsageError where others could.
     """
+    place = own_place(place)
     remove_leftovers(place.parent)
     path = unfinished(place)
     path.mkdir(mode=mode)

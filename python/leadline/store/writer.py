@@ -173,9 +173,10 @@ def create_result(
     except (OSError, LeadlineError) as error:
         for one in held:
             os.close(one)
-        why = error.strerror if isinstance(error, OSError) else error.message
+        why, remedy = (error.strerror, "") if isinstance(error, OSError) else (error.message, error.remedy)
         raise UsageError(
-            f"cannot make the result directory {path}: {why}", "free space there, or name another --out"
+            f"cannot make the result directory {path}: {why}",
+            remedy or "free space there, or name another --out",
         ) from None
     lock, directory = held
     return ResultWriter(path, whole, lock, directory, now_ns)

@@ -86,7 +86,7 @@ impl Ledger {
             ))
         };
         let refused = |error: io::Error| words(&format!("the ledger cannot be read: {error}"));
-        let mut file = io::BufReader::new(std::fs::File::open(path).map_err(refused)?);
+        let mut file = io::BufReader::new(leadline_record::open_plain(path).map_err(refused)?);
         let mut header = [0_u8; HEADER_WORDS * 8];
         file.read_exact(&mut header).map_err(refused)?;
         let word = |index: usize| {
@@ -122,7 +122,8 @@ impl Ledger {
         let mut new = path.as_os_str().to_owned();
         new.push(".new");
         let refused = |error: io::Error| EngineError::system(&error, "write the ledger", path);
-        let mut file = io::BufWriter::new(std::fs::File::create(&new).map_err(refused)?);
+        let mut file =
+            io::BufWriter::new(leadline_record::new_plain(Path::new(&new)).map_err(refused)?);
         let header = [
             MAGIC,
             self.seed,
@@ -269,6 +270,16 @@ mod tests {
 
     fn job() -> Job {
         Job::parse(&example().to_string()).unwrap()
+    }
+
+    #[test]
+    fn a_link_in_place_of_a_ledger_that_is_saved_is_not_followed() {
+        let top = tempfile::tempdir().unwrap();
+        let (precious, path) = (top.path().join("precious"), top.path().join("ledger"));
+        std::fs::write(&precious, b"precious").unwrap();
+        std::os::unix::fs::symlink(&precious, top.path().join("ledger.new")).unwrap();
+        assert!(Ledger::empty(&job()).save(&path).is_err());
+        assert_eq!(std::fs::read(&precious).unwrap(), b"precious");
     }
 
     fn saved(ledger: &Ledger) -> Ledger {

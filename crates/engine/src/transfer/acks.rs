@@ -122,7 +122,7 @@ pub struct Log {
 }
 
 impl Log {
-    /// Creates (or replaces) the file; without a path all are counted, and none kept.
+    /// Creates the file, or replaces a plain one; without a path all are counted, and none kept.
     pub fn create(path: Option<&Path>, streams: u32, most: u64) -> Result<Self, EngineError> {
         let mut log = Self {
             out: None,
@@ -134,7 +134,10 @@ impl Log {
         if let Some(path) = path {
             let refused =
                 |error: io::Error| EngineError::system(&error, "write the log of acks", path);
-            let mut out = BufWriter::with_capacity(1 << 18, File::create(path).map_err(refused)?);
+            let mut out = BufWriter::with_capacity(
+                1 << 18,
+                leadline_record::new_plain(path).map_err(refused)?,
+            );
             out.write_all(&log.header()).map_err(refused)?;
             log.out = Some(out);
         }
@@ -196,5 +199,20 @@ impl Log {
     /// Records that the file has, and that it has no more room for.
     pub fn counted(&self) -> (u64, u64) {
         (self.records, self.lost)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_link_in_place_of_a_log_is_not_followed() {
+        let top = tempfile::tempdir().unwrap();
+        let (precious, path) = (top.path().join("precious"), top.path().join("acks"));
+        std::fs::write(&precious, b"precious").unwrap();
+        std::os::unix::fs::symlink(&precious, &path).unwrap();
+        assert!(Log::create(Some(&path), 1, 1).is_err());
+        assert_eq!(std::fs::read(&precious).unwrap(), b"precious");
     }
 }

@@ -11,7 +11,7 @@ import click
 
 from leadline.cli.console import echo, echo_text
 from leadline.cli.options import out_option
-from leadline.cli.paths import AskedPath
+from leadline.cli.paths import AskedPath, WrittenPath
 from leadline.errors import UsageError
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ def command() -> None:
     metavar="PATH",
     help="Where the file system is mounted, for the commands of layouts.",
 )
-@out_option("The file to write; standard output without it.", path=AskedPath(dir_okay=False))
+@out_option("The file to write; standard output without it.", path=WrittenPath(dir_okay=False))
 @click.option("--force", is_flag=True, help="Overwrite the file.")
 def emit(
     lab_name: str,

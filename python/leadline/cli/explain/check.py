@@ -19,7 +19,7 @@ from leadline.cli.explain.check_storage import measure_storage, storage_options
 from leadline.cli.machine.lab_targets import check_lab_places, lab_option
 from leadline.cli.measure.hosts_options import reach_options
 from leadline.cli.options import out_option
-from leadline.cli.paths import AskedPath
+from leadline.cli.paths import AskedPath, WrittenPath
 from leadline.errors import UsageError
 
 if TYPE_CHECKING:
@@ -75,8 +75,10 @@ _HOST = "LEADLINE_LAB_HOST"  # set by `leadline lab exec`
 @click.option("--as", "name", metavar="NAME", help="Call this host so.  [default: its host name]")
 @click.option("--all", "everything", is_flag=True, help="Print what is as it should be, too.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON of the format leadline.check/1.")
-@click.option("--page", type=AskedPath(dir_okay=False), metavar="FILE", help="Write it as an HTML page, too.")
-@out_option("A file to keep it in, for --with and --baseline.", path=AskedPath(dir_okay=False))
+@click.option(
+    "--page", type=WrittenPath(dir_okay=False), metavar="FILE", help="Write it as an HTML page, too."
+)
+@out_option("A file to keep it in, for --with and --baseline.", path=WrittenPath(dir_okay=False))
 def command(
     roles: tuple[str, ...],
     lab: str | None,

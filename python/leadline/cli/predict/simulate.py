@@ -10,7 +10,7 @@ import click
 
 from leadline.cli.console import echo_text
 from leadline.cli.options import out_option
-from leadline.cli.paths import AskedPath
+from leadline.cli.paths import AskedPath, WrittenPath
 from leadline.cli.predict.failing import FailureAsked, failure_options
 from leadline.cli.predict.simulate_printed import (
     FORMAT,
@@ -72,7 +72,7 @@ if TYPE_CHECKING:
     help="Sets of parameters for the intervals.",
 )
 @click.option("--seed", type=click.IntRange(min=0), default=1, show_default=True, help="Of the draws.")
-@click.option("--page", type=AskedPath(dir_okay=False), metavar="FILE", help="Write an HTML page, too.")
+@click.option("--page", type=WrittenPath(dir_okay=False), metavar="FILE", help="Write an HTML page, too.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON of the format leadline.simulation/1.")
 def command(
     topology: Path,

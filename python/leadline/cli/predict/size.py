@@ -13,7 +13,7 @@ from leadline import units
 from leadline.cli.console import echo, echo_text
 from leadline.cli.files import write_file
 from leadline.cli.options import out_option
-from leadline.cli.paths import AskedPath
+from leadline.cli.paths import AskedPath, WrittenPath
 from leadline.cli.predict.size_printed import csv_text, print_beside, print_sizing
 from leadline.errors import SpecError, UsageError
 
@@ -63,11 +63,11 @@ _EXIT_NONE = 4
 @click.option(
     "--csv",
     "table",
-    type=AskedPath(dir_okay=False),
+    type=WrittenPath(dir_okay=False),
     metavar="FILE",
     help="Write a table of the designs, too.",
 )
-@click.option("--page", type=AskedPath(dir_okay=False), metavar="FILE", help="Write an HTML page, too.")
+@click.option("--page", type=WrittenPath(dir_okay=False), metavar="FILE", help="Write an HTML page, too.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON of the format leadline.sizing/1.")
 def command(
     requirements: Path,

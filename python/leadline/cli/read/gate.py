@@ -14,7 +14,7 @@ from leadline.cli.console import echo_text, make_console
 from leadline.cli.files import write_file
 from leadline.cli.main import EXIT_GATE, EXIT_GOOD, EXIT_INVALID, EXIT_UNDECIDED
 from leadline.cli.measure.gate_options import allow_undecided_option
-from leadline.cli.paths import AskedPath
+from leadline.cli.paths import AskedPath, WrittenPath
 from leadline.errors import UsageError
 
 if TYPE_CHECKING:
@@ -29,8 +29,8 @@ _STYLES = {"holds": "green", "lost": "red", "undecided": "yellow", "invalid": "b
 @click.option("--allow", default="5%", show_default=True, help="The loss that is allowed.")
 @click.option("--metric", "metrics", multiple=True, help="What is checked.  [default: as `compare`]")
 @allow_undecided_option
-@click.option("--junit", type=AskedPath(), metavar="FILE", help="Write JUnit XML.")
-@click.option("--openmetrics", type=AskedPath(), metavar="FILE", help="Write OpenMetrics text.")
+@click.option("--junit", type=WrittenPath(), metavar="FILE", help="Write JUnit XML.")
+@click.option("--openmetrics", type=WrittenPath(), metavar="FILE", help="Write OpenMetrics text.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON of the format leadline.gate/1.")
 def command(
     new: Path,
@@ -61,11 +61,11 @@ def command(
     if junit is not None:
         from leadline.report.renderers.junit import to_junit
 
-        write_file(junit, to_junit(found, allow_undecided=allow_undecided).encode())
+        write_file(junit, to_junit(found, allow_undecided=allow_undecided).encode(), "--junit")
     if openmetrics is not None:
         from leadline.report.renderers.openmetrics import regression_openmetrics
 
-        write_file(openmetrics, regression_openmetrics(found).encode())
+        write_file(openmetrics, regression_openmetrics(found).encode(), "--openmetrics")
     code = _code(found, allow_undecided=allow_undecided)
     if as_json:
         echo_text(json.dumps(_as_json(found, code), indent=1, allow_nan=False))

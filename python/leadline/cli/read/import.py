@@ -11,7 +11,7 @@ import click
 
 from leadline.cli.console import complain, echo
 from leadline.cli.options import out_option
-from leadline.cli.paths import AskedOrAddress, AskedPath, place_for
+from leadline.cli.paths import AskedOrAddress, AskedPath, WrittenPath, place_for
 from leadline.units import quoted
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ def published(source: Path, out: Path) -> None:
 @out_option(
     "The directory that results are kept in.",
     former=("--into",),
-    path=AskedPath(file_okay=False),
+    path=WrittenPath(file_okay=False),
     default=".",
     show_default=True,
 )

@@ -71,13 +71,14 @@ def command(
 def _write_each(findings: Findings, output: Path | None) -> None:
     """A file for each cell, into a directory that is made where it is missing."""
     from leadline.report.renderers.fio import fio_files
+    from leadline.store.files import make_parents
 
     if output is None or (output / MANIFEST).exists() or (output.exists() and not output.is_dir()):
         raise UsageError("fio-plot is a directory of files", "name one that is no result: -o DIR")
     files = fio_files(findings)
     for name, text in files.items():
         try:
-            (output / name).parent.mkdir(parents=True, exist_ok=True)
+            make_parents(output / name)
         except OSError as error:
             raise UsageError(f"{output} cannot be made: {error.strerror}", "name another with -o") from None
         write_file(output / name, text.encode(), "-o")

@@ -19,7 +19,15 @@ from leadline.hosts.model import HostTrial
 from leadline.plan.model import PlannedCell, Trial
 from leadline.removal import discard_tree
 from leadline.store.by_host import StoredRows
-from leadline.store.files import HOST_FILES, RECORDS, make_directory, storing, write_whole
+from leadline.store.files import (
+    HOST_FILES,
+    RECORDS,
+    make_directory,
+    new_file,
+    private_opener,
+    storing,
+    write_whole,
+)
 from leadline.store.tables import TABLES, LatencyRow, SeriesRow, TrialRow, to_arrow
 from leadline.store.writer import ResultWriter, StoredTrial
 from leadline.workloads.conducted import conducted
@@ -75,7 +83,7 @@ class Taking:
 
     def _keep(self, tried: Tried, host: str, files: Mapping[str, bytes], asked: _Pieces) -> None:
         """Put what came behind what was there. Durable is what is made of it."""
-        for path, (_, size) in asked.items():
+        for path, (offset, size) in asked.items():
             data = files.get(path, b"")
             if len(data) != size:
                 tried.lost[host] = f"{path} came with {len(data)} bytes in place of {max(size, 0)}"
@@ -83,7 +91,7 @@ class Taking:
             file = self._file(tried, host, path)
             with storing(self._writer.path):
                 file.parent.mkdir(parents=True, exist_ok=True)
-                with file.open("ab") as end:
+                with open(file, "ab", opener=private_opener) if offset else new_file(file) as end:
                     end.write(data)
 
     def _staged(self, attempt: str) -> Path:

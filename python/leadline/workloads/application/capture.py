@@ -8,7 +8,7 @@ import selectors
 import threading
 from pathlib import Path
 
-from leadline.store.files import private_opener
+from leadline.store.files import new_file
 
 KEPT_BYTES_MAX = 1 << 20  # of each stream
 _TAIL_BYTES = 4096
@@ -24,8 +24,7 @@ class Capture:
     def __init__(self, path: Path) -> None:
         self._pipes = {name: os.pipe() for name in ("out", "err")}
         self._files = {
-            name: open(f"{path}.{name}", "wb", buffering=0, opener=private_opener)  # noqa: SIM115 - `close`
-            for name in self._pipes
+            name: new_file(path.with_name(f"{path.name}.{name}"), buffering=0) for name in self._pipes
         }
         self._kept = dict.fromkeys(self._pipes, 0)
         self._tails = dict.fromkeys(self._pipes, b"")

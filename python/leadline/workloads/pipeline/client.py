@@ -16,8 +16,10 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+from leadline.foreign import read_plain
 from leadline.interpreter import script_command, user_environment
 from leadline.observe.host.proc_parse import CpuTime, parse_net_dev, parse_stat
+from leadline.store.files import private_opener
 from leadline.store.names import checked_name
 from leadline.workloads.application.barrier import Start
 from leadline.workloads.application.copies import run_copies
@@ -34,6 +36,7 @@ from leadline.workloads.pipeline.job import (
 )
 
 PRELOAD = "LEADLINE_PIPELINE_PRELOAD"  # what the stages' programs preload, and this process does not
+CONFIG_BYTES_MAX = 64 << 20
 _STEPS = str(Path(pipeline_steps.__file__).resolve())
 _COUNTED = ("received_bytes", "received_packets", "sent_bytes", "sent_packets")
 
@@ -204,7 +207,7 @@ class Client:
         return time.monotonic_ns() - begun
 
     def _append(self, row: Mapping[str, Any]) -> None:
-        with Path(self._config["progress"]).open("a", encoding="utf-8") as file:
+        with open(self._config["progress"], "a", encoding="utf-8", opener=private_opener) as file:
             file.write(json.dumps(row) + "\n")
 
 
@@ -305,8 +308,8 @@ def _sums(accounts: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
 
 def main() -> int:
     """Go through the pipeline that the file of the command line describes."""
-    config = json.loads(Path(sys.argv[1]).read_text(encoding="utf-8"))
     try:
+        config = json.loads(read_plain(Path(sys.argv[1]), CONFIG_BYTES_MAX, own=True))
         error = Client(config).run()
     except OSError as found:
         error = f"{found.strerror or found}{f' ({found.filename})' if found.filename else ''}"

@@ -14,7 +14,7 @@ from typing import Any
 from leadline.interpreter import module_command, module_environment
 from leadline.observe.clock import offset_ns
 from leadline.run.storage.own import make_in_own
-from leadline.store.files import make_directory
+from leadline.store.files import make_directory, new_file
 from leadline.store.own.stages import StageRow, write_stages
 from leadline.tracing.tables import TraceTables
 from leadline.workloads.application.barrier import Start
@@ -82,7 +82,8 @@ def _start(job: Mapping[str, Any], client: int, url: str | None, traced: Mapping
         "limit_s": job["runtime_ns"] / 1e9,
     }
     file = logs / f"client-{client}.json"
-    file.write_text(json.dumps(config), encoding="utf-8")
+    with new_file(file) as stream:
+        stream.write(json.dumps(config).encode())
     # A command line is for all to see, and the logs are kept: the address of the source is in neither.
     secret = {} if url is None else {URL: url}
     environment = {**traced, **secret, "PYTHONPATH": module_environment()["PYTHONPATH"]}

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from leadline.errors import EngineError
 from leadline.foreign import read_plain, reading
 from leadline.imported.fio import BYTES_MAX, FioReport, read_fio
+from leadline.store.files import new_file
 from leadline.workloads.io.fio.jobfile import job_file
 from leadline.workloads.io.fio.look import PROGRAM
 from leadline.workloads.io.fio.output import summary_of
@@ -34,7 +35,8 @@ def run_fio(job: dict[str, Any], record: str, meeting: _core.Meeting | None) -> 
         raise EngineError("fio is not installed on this host", "install fio, or write generator: leadline")
     place = Path(record).with_name(f"{job['trial']}-logs")  # removed with the record
     place.mkdir(parents=True, exist_ok=True)
-    (place / "job.fio").write_text(job_file(job))
+    with new_file(place / "job.fio") as file:
+        file.write(job_file(job).encode())
     output, said = place / "output.json", place / "said.txt"
     words = ["--output-format=json+", f"--output={output.resolve()}", "--eta=never"]
     command = [executable, *words, str((place / "job.fio").resolve())]
@@ -48,7 +50,7 @@ def run_fio(job: dict[str, Any], record: str, meeting: _core.Meeting | None) -> 
 
 def _done(command: list[str], directory: str, said: Path) -> tuple[dict[str, int], int]:
     """Start it and wait for its end; what its process moved to and from storage, and its exit code."""
-    with said.open("wb") as errors:
+    with new_file(said) as errors:
         process = subprocess.Popen(
             command,
             cwd=directory,
