@@ -10,7 +10,9 @@ import errno
 import json
 import math
 import os
+import resource
 import stat
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -19,6 +21,8 @@ from typing import Any, BinaryIO
 from leadline.errors import LeadlineError, ResultError, SpecError
 
 DEPTH_MAX = 64  # of JSON: nothing of ours comes near, and what walks through it stays off Python's limit
+_PAGE_BYTES = resource.getpagesize()
+_BOUNDING = threading.RLock()
 RESTORE = "restore it from a copy of the result"
 UNTOUCHED = (
     "restore it from a copy; if nobody changed it, this is a defect of leadline: please report it with the"
@@ -49,11 +53,35 @@ def reason_of(problem: Exception) -> str:
     if isinstance(problem, RecursionError):
         return "it is nested too deeply"
     if isinstance(problem, MemoryError):
-        return "it needs more memory than there is"
+        words = str(problem)  # which are ours, or Arrow's on the bytes that it asked for
+        return words if words.startswith("it needs") else "it needs more memory than it may have"
     lines = str(problem).strip().splitlines()
     words = lines[0] if lines else ""
     plain = words if isinstance(problem, ValueError) and words else f"{type(problem).__name__}: {words}"
     return plain if len(plain) <= 200 else f"{plain[:197]}..."
+
+
+@contextmanager
+def within_memory(bytes_more: int) -> Iterator[None]:
+    """MemoryError where the process would need so many bytes more than it has now: whatever asks for them.
+
+    The kernel counts, as nothing that a file says of itself is to be believed. A bound within another never
+    widens it.
+    """
+    with _BOUNDING:  # bounds are the process's, and have to end in the order in which they began
+        soft, hard = resource.getrlimit(resource.RLIMIT_DATA)
+        with open("/proc/self/statm", "rb") as file:  # noqa: PTH123 - often asked
+            used = int(file.read().split()[5]) * _PAGE_BYTES
+        bounds = [used + bytes_more, *(one for one in (soft, hard) if one != resource.RLIM_INFINITY)]
+        resource.setrlimit(resource.RLIMIT_DATA, (min(bounds), hard))
+        try:
+            yield
+        except MemoryError:
+            raise MemoryError(
+                f"it needs more than {max(min(bounds) - used, 0) >> 20} MiB of memory"
+            ) from None
+        finally:
+            resource.setrlimit(resource.RLIMIT_DATA, (soft, hard))
 
 
 def open_plain(path: Path, *, follow: bool = True) -> BinaryIO:
@@ -72,9 +100,13 @@ def open_plain(path: Path, *, follow: bool = True) -> BinaryIO:
 def read_plain(path: Path, bytes_max: int, *, follow: bool = True) -> bytes:
     """The bytes of a plain file. Raises OSError, also where there are more than `bytes_max`."""
     with open_plain(path, follow=follow) as file:
-        if os.fstat(file.fileno()).st_size <= bytes_max:
-            data = file.read(bytes_max + 1)
-            if len(data) <= bytes_max:  # it may grow meanwhile, and files of the kernel have no size
+        size = os.fstat(file.fileno()).st_size
+        if size <= bytes_max:
+            data = file.read(size + 1)  # what is asked for is allocated, whether it is there or not
+            while len(data) > size and len(data) <= bytes_max:  # it grows, or is the kernel's and has no size
+                size = min(2 * len(data) + _PAGE_BYTES, bytes_max)
+                data += file.read(size + 1 - len(data))
+            if len(data) <= bytes_max:
                 return data
     raise OSError(errno.EFBIG, f"it is larger than {bytes_max >> 20} MiB", str(path))
 
