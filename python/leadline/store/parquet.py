@@ -83,7 +83,10 @@ class StoredTable:
             yield part
 
     def _having(self, columns: Sequence[str] | None) -> list[str] | None:
-        return None if columns is None else [name for name in columns if name in self.schema.names]
+        if columns is None:
+            return None
+        there = self.schema.names
+        return [name for name in columns if name in there]
 
     def close(self) -> None:
         """Let go of what it was opened from."""
