@@ -23,6 +23,7 @@ from leadline.errors import LeadlineError, ResultError, SpecError
 DEPTH_MAX = 64  # of JSON: nothing of ours comes near, and what walks through it stays off Python's limit
 _PAGE_BYTES = resource.getpagesize()
 _BOUNDING = threading.RLock()
+_TOO_DEEP = f"nested deeper than {DEPTH_MAX} levels"
 RESTORE = "restore it from a copy of the result"
 UNTOUCHED = (
     "restore it from a copy; if nobody changed it, this is a defect of leadline: please report it with the"
@@ -112,15 +113,23 @@ def read_plain(path: Path, bytes_max: int, *, follow: bool = True) -> bytes:
 
 
 def parse_json(text: str | bytes) -> Any:
-    """JSON of bounded depth, without NaN and infinities. Raises ValueError."""
+    """JSON of bounded depth, without NaN and infinities. Raises ValueError.
+
+    The only reader of JSON that is not of this very process: of files, programs, servers and other hosts.
+    """
+    whole = text if isinstance(text, str) else _decoded(text)
     try:
-        value = _READ.decode(text if isinstance(text, str) else _decoded(text))
+        value = _READ.decode(whole)
     except RecursionError:
-        raise ValueError(f"nested deeper than {DEPTH_MAX} levels") from None
+        raise ValueError(_TOO_DEEP) from None
+    if whole.count("[") + whole.count("{") > DEPTH_MAX:  # nearly all that is read is too short to be deep
+        _check_depth(value)
+    return value
+
+
+def _check_depth(value: Any) -> None:
     level = [value]
     for _ in range(DEPTH_MAX):
-        if any(isinstance(one, float) and not math.isfinite(one) for one in level):
-            raise ValueError("a number is beyond all bounds")
         level = [
             child
             for one in level
@@ -128,8 +137,8 @@ def parse_json(text: str | bytes) -> Any:
             for child in (one.values() if isinstance(one, dict) else one)
         ]
         if not level:
-            return value
-    raise ValueError(f"nested deeper than {DEPTH_MAX} levels")
+            return
+    raise ValueError(_TOO_DEEP)
 
 
 def _decoded(data: bytes) -> str:
@@ -141,4 +150,12 @@ def _no_number(word: str) -> Any:
     raise ValueError(f"{word} is no number")
 
 
-_READ = json.JSONDecoder(parse_constant=_no_number)  # `json.loads` makes one at each call
+def _number(word: str) -> float:
+    value = float(word)
+    if not math.isfinite(value):
+        raise ValueError("a number is beyond all bounds")
+    return value
+
+
+# `json.loads` makes one at each call.
+_READ = json.JSONDecoder(parse_constant=_no_number, parse_float=_number)

@@ -6,7 +6,6 @@ A system call on a hung mount cannot be interrupted, so whatever may hang runs i
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import subprocess
 import sys
@@ -16,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import leadline
+from leadline.foreign import parse_json
 
 _REAP_S = 0.2  # a killed child is gone by then, unless the kernel holds it
 
@@ -111,7 +111,7 @@ def _json_lines(output: bytes) -> tuple[dict[str, Any], ...]:
     lines = []
     for line in output.splitlines():
         with contextlib.suppress(ValueError):
-            value = json.loads(line)
+            value = parse_json(line)
             if isinstance(value, dict):
                 lines.append(value)
     return tuple(lines)

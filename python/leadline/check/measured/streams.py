@@ -14,6 +14,7 @@ from statistics import mean
 from typing import Any
 
 from leadline.check.facts import Fact, Value, told
+from leadline.foreign import parse_json
 
 SECONDS, AT_ONCE_SECONDS = 1, 4
 STREAMS = 4
@@ -150,7 +151,7 @@ def _answers(
     found, reasons = {}, {}
     for host, asked in on_hosts(words, _LIMIT_S).items():
         try:
-            answer = json.loads(asked.output) if not asked.problem else {}
+            answer = parse_json(asked.output) if not asked.problem else {}
             problem = answer.get("error")
         except (ValueError, AttributeError):
             reasons[host] = f"{host} answers with no JSON"

@@ -5,7 +5,6 @@ Each runs the same modules there; only here do a check and the ways to hosts mee
 
 from __future__ import annotations
 
-import json
 import secrets
 import subprocess
 import sys
@@ -15,6 +14,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Protocol
 
 from leadline.cli.console import echo
+from leadline.foreign import parse_json
 
 if TYPE_CHECKING:
     from leadline.check.facts import Fact
@@ -162,7 +162,7 @@ def _own_facts(members: CheckMembers, own_words: Sequence[str], limit_s: float, 
         try:
             if answer.problem:
                 raise ValueError(answer.problem)
-            found += [Fact.from_json(fact) for fact in json.loads(answer.output)["facts"]]
+            found += [Fact.from_json(fact) for fact in parse_json(answer.output)["facts"]]
         except (ValueError, KeyError, TypeError) as error:
             why = answer.problem or f"it answers with no check: {error}"
             found.append(no_facts(host, why))
@@ -186,7 +186,7 @@ def echoes(host: str, peers: Mapping[str, str], members: CheckMembers | None = N
             if answer.problem:
                 raise ValueError(answer.problem)
             output = answer.output
-        answers = json.loads(output)
+        answers = parse_json(output)
     except (OSError, ValueError, subprocess.SubprocessError) as error:
         why = str(error) if isinstance(error, ValueError) else type(error).__name__
         answers = {peer: {"error": f"echoes could not be sent: {why}"} for peer in peers}

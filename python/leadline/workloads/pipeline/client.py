@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+from leadline.foreign import parse_json
 from leadline.observe.children import user_environment
 from leadline.observe.host.proc_parse import CpuTime, parse_net_dev, parse_stat
 from leadline.store.names import checked_name
@@ -225,7 +226,7 @@ def _replaced(word: str, places: Mapping[str, str]) -> str:
 def _said(path: Path) -> dict[str, Any] | None:
     """What a step said; None where it failed before it could."""
     try:
-        found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        found: dict[str, Any] = parse_json(path.read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return None
     return found
