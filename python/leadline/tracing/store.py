@@ -36,6 +36,14 @@ TRACE_TABLES = (PROCESSES, FILES, LATENCY, SEGMENTS)
 _ROW_GROUP = 1 << 17  # segments: 7 MB of columns at once, and enough for the encodings to pay
 _NOTE = b"leadline.trace"  # of the table of processes: what is said of the trace as a whole
 
+_REMEDY = "restore it from a copy, or trace the command again"
+_JSON_COLUMNS: tuple[tuple[str, Any], ...] = (
+    ("calls", dict),
+    ("seconds", dict | None),
+    ("lost", dict),
+    ("notes", list),
+)
+
 
 @dataclass(frozen=True)
 class TraceNote:
@@ -155,7 +163,13 @@ def read_note(result: Result, trial: str) -> TraceNote:
 
 def read_processes(result: Result, trial: str) -> tuple[ProcessRow, ...]:
     """The process images of a trial."""
-    return cast("tuple[ProcessRow, ...]", _read_rows(result, PROCESSES, trial, ProcessRow))
+    rows = cast("tuple[ProcessRow, ...]", _read_rows(result, PROCESSES, trial, ProcessRow))
+    with reading(_file(result, PROCESSES, trial), _REMEDY):
+        for name, kind in _JSON_COLUMNS:
+            for text in {getattr(row, name) for row in rows}:
+                if text and not isinstance(parse_json(text), kind):
+                    raise ValueError(f"the column {name} holds other JSON than it should")
+    return rows
 
 
 def read_files(result: Result, trial: str) -> pa.Table:
@@ -204,7 +218,7 @@ def _file(result: Result, table: str, trial: str) -> Path:
 def _table(result: Result, table: str, trial: str) -> Iterator[StoredTable]:
     """One of a trial's tables, open; what is wrong with it is an error that names the file."""
     file = _file(result, table, trial)
-    with reading(file, "restore it from a copy, or trace the command again"), opened(file) as found:
+    with reading(file, _REMEDY), opened(file) as found:
         yield found
 
 
