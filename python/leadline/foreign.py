@@ -10,7 +10,9 @@ import errno
 import json
 import math
 import os
+import resource
 import stat
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -20,6 +22,9 @@ from leadline.errors import LeadlineError, ResultError, SpecError
 from leadline.trusted import believed_accounts
 
 DEPTH_MAX = 64  # of JSON: nothing of ours comes near, and what walks through it stays off Python's limit
+_PAGE_BYTES = resource.getpagesize()
+_BOUNDING = threading.RLock()
+_TOO_DEEP = f"nested deeper than {DEPTH_MAX} levels"
 RESTORE = "restore it from a copy of the result"
 UNTOUCHED = (
     "restore it from a copy; if nobody changed it, this is a defect of leadline: please report it with the"
@@ -50,11 +55,35 @@ def reason_of(problem: Exception) -> str:
     if isinstance(problem, RecursionError):
         return "it is nested too deeply"
     if isinstance(problem, MemoryError):
-        return "it needs more memory than there is"
+        words = str(problem)  # which are ours, or Arrow's on the bytes that it asked for
+        return words if words.startswith("it needs") else "it needs more memory than it may have"
     lines = str(problem).strip().splitlines()
     words = lines[0] if lines else ""
     plain = words if isinstance(problem, ValueError) and words else f"{type(problem).__name__}: {words}"
     return plain if len(plain) <= 200 else f"{plain[:197]}..."
+
+
+@contextmanager
+def within_memory(bytes_more: int) -> Iterator[None]:
+    """MemoryError where the process would need so many bytes more than it has now: whatever asks for them.
+
+    The kernel counts, as nothing that a file says of itself is to be believed. A bound within another never
+    widens it.
+    """
+    with _BOUNDING:  # bounds are the process's, and have to end in the order in which they began
+        soft, hard = resource.getrlimit(resource.RLIMIT_DATA)
+        with open("/proc/self/statm", "rb") as file:  # noqa: PTH123 - often asked
+            used = int(file.read().split()[5]) * _PAGE_BYTES
+        bounds = [used + bytes_more, *(one for one in (soft, hard) if one != resource.RLIM_INFINITY)]
+        resource.setrlimit(resource.RLIMIT_DATA, (min(bounds), hard))
+        try:
+            yield
+        except MemoryError:
+            raise MemoryError(
+                f"it needs more than {max(min(bounds) - used, 0) >> 20} MiB of memory"
+            ) from None
+        finally:
+            resource.setrlimit(resource.RLIMIT_DATA, (soft, hard))
 
 
 def open_plain(path: Path, *, follow: bool = True) -> BinaryIO:
@@ -80,23 +109,35 @@ def read_plain(path: Path, bytes_max: int, *, follow: bool = True, own: bool = F
         theirs = found.st_uid not in believed_accounts() or found.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
         if own and (theirs or found.st_nlink > 1):
             raise OSError(errno.EPERM, "another account could have written it", str(path))
-        if os.fstat(file.fileno()).st_size <= bytes_max:
-            data = file.read(bytes_max + 1)
-            if len(data) <= bytes_max:  # it may grow meanwhile, and files of the kernel have no size
+        size = found.st_size
+        if size <= bytes_max:
+            data = file.read(size + 1)  # what is asked for is allocated, whether it is there or not
+            while len(data) > size and len(data) <= bytes_max:  # it grows, or is the kernel's and has no size
+                size = min(2 * len(data) + _PAGE_BYTES, bytes_max)
+                data += file.read(size + 1 - len(data))
+            if len(data) <= bytes_max:
                 return data
     raise OSError(errno.EFBIG, f"it is larger than {bytes_max >> 20} MiB", str(path))
 
 
 def parse_json(text: str | bytes) -> Any:
-    """JSON of bounded depth, without NaN and infinities. Raises ValueError."""
+    """JSON of bounded depth, without NaN and infinities. Raises ValueError.
+
+    The only reader of JSON that is not of this very process: of files, programs, servers and other hosts.
+    """
+    whole = text if isinstance(text, str) else _decoded(text)
     try:
-        value = _READ.decode(text if isinstance(text, str) else _decoded(text))
+        value = _READ.decode(whole)
     except RecursionError:
-        raise ValueError(f"nested deeper than {DEPTH_MAX} levels") from None
+        raise ValueError(_TOO_DEEP) from None
+    if whole.count("[") + whole.count("{") > DEPTH_MAX:  # nearly all that is read is too short to be deep
+        _check_depth(value)
+    return value
+
+
+def _check_depth(value: Any) -> None:
     level = [value]
     for _ in range(DEPTH_MAX):
-        if any(isinstance(one, float) and not math.isfinite(one) for one in level):
-            raise ValueError("a number is beyond all bounds")
         level = [
             child
             for one in level
@@ -104,8 +145,8 @@ def parse_json(text: str | bytes) -> Any:
             for child in (one.values() if isinstance(one, dict) else one)
         ]
         if not level:
-            return value
-    raise ValueError(f"nested deeper than {DEPTH_MAX} levels")
+            return
+    raise ValueError(_TOO_DEEP)
 
 
 def _decoded(data: bytes) -> str:
@@ -117,4 +158,12 @@ def _no_number(word: str) -> Any:
     raise ValueError(f"{word} is no number")
 
 
-_READ = json.JSONDecoder(parse_constant=_no_number)  # `json.loads` makes one at each call
+def _number(word: str) -> float:
+    value = float(word)
+    if not math.isfinite(value):
+        raise ValueError("a number is beyond all bounds")
+    return value
+
+
+# `json.loads` makes one at each call.
+_READ = json.JSONDecoder(parse_constant=_no_number, parse_float=_number)

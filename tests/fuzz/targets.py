@@ -156,13 +156,15 @@ def _tables(table: str) -> Callable[[Path, Path], None]:
 
 def _index(path: Path) -> object:
     """A summary: whatever is in it, nothing but rows comes out."""
-    from leadline.store.index import INDEX, read_indexes
+    from leadline.store.index import INDEX, read_heads, read_indexes
 
     place = path.parent / "result-index"
     if not place.is_dir():
         shutil.copytree(RESULT, place)
     shutil.copyfile(path, place / INDEX)
-    return [json.dumps(vars(item.row), allow_nan=False) for item in read_indexes([place])]
+    list(read_heads([place]))
+    rows = [row for found in read_indexes([place]).values() for row in found]
+    return [json.dumps(vars(row), allow_nan=False) for row in rows]
 
 
 def _bundled(path: Path, name: str) -> object:

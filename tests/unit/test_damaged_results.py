@@ -8,17 +8,15 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from builders import clock, latency_row, manifest, trial_row
 
 from leadline.errors import ResultError
-from leadline.store import parquet
 from leadline.store.index import INDEX, IndexRow, journal_size, read_indexes, write_index
 from leadline.store.own.stages import STAGES, read_stages
-from leadline.store.parquet import check_claims, check_files, connected
+from leadline.store.parquet import check_claims
 from leadline.store.reader import check_manifest, find_results, open_result
 from leadline.store.tables import SeriesRow
 from leadline.store.writer import create_result
@@ -273,35 +271,4 @@ def test_a_forged_summary_is_passed_over_and_the_others_are_read(tmp_path: Path)
     (fifo / INDEX).unlink()
     os.mkfifo(fifo / INDEX)
     _many_rows(bomb / INDEX)
-    assert {item.path for item in read_indexes(paths)} == {good}
-
-
-def test_a_database_that_one_file_broke_is_made_anew_for_the_next() -> None:
-    with connected() as connection:
-        broken = connection
-    parquet._database(os.getpid()).close()
-    with connected() as connection:
-        assert connection is not broken
-        assert connection.execute("SELECT 1").fetchone() == (1,)
-
-
-def test_what_one_read_made_is_not_seen_by_the_next_and_the_bounds_are_kept() -> None:
-    with connected() as connection:
-        connection.execute("CREATE TEMP TABLE made AS SELECT 1")
-    with connected() as connection:
-        with pytest.raises(duckdb.CatalogException):
-            connection.execute("FROM made")
-        for name in ("autoinstall_known_extensions", "autoload_known_extensions"):
-            assert connection.execute(f"SELECT current_setting('{name}')").fetchone() == (False,)
-
-
-@pytest.mark.parametrize("files", [2, 60], ids=["few, by DuckDB", "many, by Arrow"])
-def test_a_file_that_claims_too_much_is_found_among_few_and_among_many(tmp_path: Path, files: int) -> None:
-    paths = [str(tmp_path / f"{number}.parquet") for number in range(files)]
-    for path in paths:
-        pq.write_table(pa.table({"a": [1], "b": ["x"]}), path)
-    with connected() as connection:
-        check_files(connection, paths)
-        pq.write_table(pa.table({"a": pa.array([0] * 3_000_000), "b": ["x"] * 3_000_000}), paths[-1])
-        with pytest.raises(ValueError, match="it claims 3000000 rows"):
-            check_files(connection, paths)
+    assert list(read_indexes(paths)) == [good]

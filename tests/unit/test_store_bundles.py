@@ -77,17 +77,17 @@ def own(path: Path) -> list[object]:
 def opened(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The files that rows, and lines of samples, are read from, without their directories."""
     found: list[str] = []
-    check_files, sample_lines_of = stored_rows.check_files, reader.sample_lines_of
+    opened_table, sample_lines_of = stored_rows.opened, reader.sample_lines_of
 
-    def read(connection: object, paths: list[str]) -> None:
-        found.extend(Path(path).name for path in paths)
-        check_files(connection, paths)  # type: ignore[arg-type]
+    def read(path: Path) -> object:
+        found.append(path.name)
+        return opened_table(path)
 
     def lines(path: Path, *rest: object) -> object:
         found.append(path.name)
         return sample_lines_of(path, *rest)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(stored_rows, "check_files", read)
+    monkeypatch.setattr(stored_rows, "opened", read)
     monkeypatch.setattr(reader, "sample_lines_of", lines)
     return found
 

@@ -101,3 +101,11 @@ def test_the_tables_have_a_column_for_everything_that_tracers_count() -> None:
     counters, times = _core.traced_counters()
     assert sorted(counters) == sorted((*COUNTERS, *OWN_COUNTERS))
     assert tuple(times) == TIMES
+
+
+@pytest.mark.parametrize("column", ["calls", "seconds", "lost", "notes"])
+@pytest.mark.parametrize("text", ['{"read": NaN}', '["' * 2, "[" * 10_000, "5", '{"read": 1e999}'])
+def test_json_of_a_process_that_is_none_of_a_trace_is_named(tmp_path: Path, column: str, text: str) -> None:
+    path = store(tmp_path / "r", tables(processes=(process(**{column: text}),)))
+    with pytest.raises(ResultError, match=r"processes/t0001\.parquet is damaged"):
+        traces.read_processes(open_result(path), "t0001")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ipaddress
-import json
 import os
 import random
 import shutil
@@ -11,6 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from leadline.errors import LabError, UsageError
+from leadline.foreign import parse_json
 from leadline.lab.cluster.process import run_tool
 
 PREFIX = "llbr"
@@ -41,7 +41,7 @@ def choose_network(
     chance: random.Random, variables: Mapping[str, str], prefix_bits: int = 24
 ) -> ipaddress.IPv4Network:
     """A private network that no route or address of this host touches. Raises LabError for none."""
-    routes = json.loads(
+    routes = parse_json(
         run_tool(["ip", "-json", "route", "show", "table", "all"], variables, deadline_s=_DEADLINE_S)
     )
     used = [network for item in routes if (network := _network(item.get("dst", ""))) is not None]

@@ -20,6 +20,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from leadline.errors import LabError, LeadlineError, TargetError, UsageError
+from leadline.foreign import parse_json
 from leadline.interpreter import module_command, module_environment
 from leadline.lab.cluster.process import environment
 from leadline.lab.cluster.wait import poll
@@ -135,7 +136,7 @@ class LabCrew:
     def _said(self) -> str:
         """What the scheduler has written of itself; "" until that is whole."""
         try:
-            return str(json.loads(self._file.read_text())["address"])
+            return str(parse_json(self._file.read_text())["address"])
         except (OSError, ValueError, KeyError):
             return ""
 

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from leadline.errors import LabError, UsageError
+from leadline.foreign import parse_json
 from leadline.lab import own
 from leadline.lab.cluster.process import ProcessIdentity
 from leadline.lab.cluster.wait import SYSTEM_CLOCK, Clock, poll
@@ -166,7 +167,7 @@ def read_at(descriptor: int, directory: Path) -> LabRecord:
     if text is None:
         raise LostRecordError(f"{directory} is not a lab", "`leadline lab list` shows the labs.")
     try:
-        value = json.loads(text)
+        value = parse_json(text)
         found = value.get("format", "")
         if found == FORMAT:
             return _checked(LabRecord.from_json(value), directory)

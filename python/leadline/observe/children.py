@@ -6,12 +6,12 @@ A system call on a hung mount cannot be interrupted, so whatever may hang runs i
 from __future__ import annotations
 
 import contextlib
-import json
 import subprocess
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from leadline.foreign import parse_json
 from leadline.interpreter import module_command, module_environment
 
 _REAP_S = 0.2  # a killed child is gone by then, unless the kernel holds it
@@ -82,7 +82,7 @@ def _json_lines(output: bytes) -> tuple[dict[str, Any], ...]:
     lines = []
     for line in output.splitlines():
         with contextlib.suppress(ValueError):
-            value = json.loads(line)
+            value = parse_json(line)
             if isinstance(value, dict):
                 lines.append(value)
     return tuple(lines)

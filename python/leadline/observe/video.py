@@ -6,12 +6,12 @@ ffprobe in a process with a deadline.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
+from leadline.foreign import parse_json
 from leadline.observe.answering import in_fork
 from leadline.observe.children import finish
 from leadline.observe.commands import find_program, look_at_input
@@ -55,7 +55,7 @@ def _look_at_video(path: str, size: int) -> SourceFacts:
             else _first(why, path)
         )
         return SourceFacts(path, size, problem=f"it is no video that ffprobe can read: {whole}")
-    described: dict[str, Any] = json.loads(text)
+    described: dict[str, Any] = parse_json(text)
     streams = described.get("streams") or []
     pictures = [one for one in streams if one.get("codec_type") == "video" and one.get("width")]
     form = str((described.get("format") or {}).get("format_name"))

@@ -9,20 +9,30 @@ from typing import Any
 
 from leadline import _core
 from leadline.counters.catalogue import trial_figures
+from leadline.foreign import reading
 from leadline.observe.model import Delta, Sample
 from leadline.plan.model import PlannedCell, Trial
 from leadline.run.child import Answer
 from leadline.store.tables import LatencyRow, SeriesRow, TrialRow, TrialState
 
 WHOLE = -1
+_OTHER_RECORD = "remove it, and run the trial again: leadline run --resume DIR"
 _DIRECTIONS = ("read", "write", "sync")
 
 
 def read_engine_record(path: Path) -> dict[str, Any]:
-    """The engine's record of a trial; an empty one when the trial ended before its first byte."""
+    """The engine's record of a trial; an empty one when the trial ended before its first byte.
+
+    Raises ResultError where what is there is no record of an engine of this version.
+    """
     if not path.exists():
         return {"header": None, "intervals": [], "summary": None, "truncated": True}
-    return _core.read_record(str(path))
+    with reading(path, _OTHER_RECORD):
+        record = _core.read_record(str(path))
+        for name in ("header", "summary"):
+            if not isinstance(record[name], dict | None):
+                raise ValueError(f"its {name} is no object of JSON")
+        return record
 
 
 def trial_state(answer: Answer) -> TrialState:

@@ -13,8 +13,9 @@ from pathlib import Path
 from typing import Any
 
 from leadline.errors import ResultError
+from leadline.foreign import parse_json
 from leadline.store.files import JOURNAL, MANIFEST
-from leadline.store.reader import check_manifest
+from leadline.store.reader import MANIFEST_BYTES_MAX, check_manifest
 from leadline.store.replay_script import SCRIPT
 from leadline.trusted import why_not_file
 
@@ -45,9 +46,9 @@ def look_at(path: Path) -> SeenManifest:
             with contextlib.suppress(FileNotFoundError):
                 doubts += _doubts(path / name, os.stat(name, dir_fd=directory, follow_symlinks=False))
         manifest = os.open(MANIFEST, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK, dir_fd=directory)
-        with open(manifest, encoding="utf-8") as file:  # noqa: PTH123 - of a descriptor
+        with open(manifest, "rb") as file:  # noqa: PTH123 - of a descriptor
             doubts += _doubts(path / MANIFEST, os.fstat(manifest))
-            seen = SeenManifest(json.load(file), tuple(doubts))
+            seen = SeenManifest(parse_json(file.read(MANIFEST_BYTES_MAX)), tuple(doubts))
     except (OSError, ValueError) as error:
         raise ResultError(
             f"{path / MANIFEST} cannot be read: {error}", "it has to be a file of the result's directory"

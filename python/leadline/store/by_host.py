@@ -79,8 +79,8 @@ class StoredRows(Sequence[Any]):
     def batches(self) -> Iterator[pa.RecordBatch]:
         """The file part by part. Raises ResultError where it is damaged."""
         wanted = schema(self._row_type)
-        with reading(self._file), opened(self._file) as parquet:
-            for batch in parquet.iter_batches(_BATCH_ROWS, use_threads=False):
+        with reading(self._file), opened(self._file) as stored:
+            for batch in stored.batches(_BATCH_ROWS):
                 yield from fitted(_as_table(batch), wanted).to_batches()
 
     def __iter__(self) -> Iterator[Any]:
@@ -88,8 +88,8 @@ class StoredRows(Sequence[Any]):
             yield from _rows_of(batch, self._row_type)
 
     def __len__(self) -> int:
-        with reading(self._file), opened(self._file) as parquet:
-            return int(parquet.metadata.num_rows)
+        with reading(self._file), opened(self._file) as stored:
+            return stored.row_count
 
     @overload
     def __getitem__(self, index: int) -> Any: ...
@@ -348,8 +348,7 @@ def _columns_of(
     import pyarrow as pa
 
     file = result.path / BY_HOST / table / f"{trial}.parquet"
-    with reading(file), opened(file) as parquet:
-        having = [name for name in names if name in parquet.schema_arrow.names]
+    with reading(file), opened(file) as stored:
         chosen = pa.schema([wanted.field(name) for name in names])
-        rows: list[dict[str, Any]] = fitted(parquet.read(having), chosen).to_pylist()
+        rows: list[dict[str, Any]] = fitted(stored.read(names), chosen).to_pylist()
         return rows

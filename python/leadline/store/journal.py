@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from leadline.errors import ResultError
-from leadline.foreign import RESTORE, read_plain, reading
+from leadline.foreign import RESTORE, parse_json, read_plain, reading
 from leadline.store.files import private_opener, storing
 
 _BYTES_MAX = 256 << 20
@@ -97,7 +97,7 @@ def _events(path: Path, text: str) -> Iterator[Event]:
         where = f"{path}, line {number},"
         with reading(where):
             try:
-                value = json.loads(line)
+                value = parse_json(line)
             except json.JSONDecodeError as error:
                 if _is_torn(line, error):
                     continue  # its action had not begun, since the sync had not returned

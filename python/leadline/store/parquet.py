@@ -1,165 +1,126 @@
-"""Reading Parquet that somebody else may have written: what it claims is bounded before it is read.
+"""Reading Parquet that somebody else may have written, by Arrow: nothing that a file claims is believed.
 
-A few kilobytes can claim a billion rows, or unpack to all memory there is.
+A few kilobytes can claim a billion rows, or unpack to all memory there is, and can hold more than they claim.
+So claims are checked first, and memory is bounded while a file is unpacked.
+
+Only Arrow opens stored files, by a descriptor: DuckDB takes a path for a pattern, an address, or columns.
 """
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import Field
-from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import TYPE_CHECKING, Any
 
-from leadline.foreign import open_plain
+from leadline.foreign import open_plain, within_memory
 
 if TYPE_CHECKING:
-    from duckdb import DuckDBPyConnection
-    from pyarrow import ChunkedArray, DataType, Schema, Table
-    from pyarrow.parquet import ParquetFile
+    from pyarrow import ChunkedArray, DataType, RecordBatch, Schema, Table
 
 _MIB = 1 << 20
 # Tables of ours stay far below: encodings and zstd make 20 times of a file's bytes, rarely 50 times.
 _ROWS_FREE, _ROWS_A_BYTE, _ROWS_MAX = 1 << 20, 64, 1 << 26
 _BYTES_FREE, _BYTES_A_BYTE, _BYTES_MAX = 256 * _MIB, 256, 1 << 35
-_FILES_FEW = 40  # fewer are looked at before Arrow is loaded
+_GROUPS_MAX = 1 << 16
+_FITTED_TIMES = 8  # of a table's bytes: numbers and texts become wider as they are fitted to our columns
 _FLOAT_MAX = 1e100  # beyond all that is measured, and far from where sums overflow
-_SETTINGS = {
-    "memory_limit": "2GB",
-    "autoinstall_known_extensions": "false",  # a file must not make DuckDB fetch anything
-    "autoload_known_extensions": "false",
-}
-# Of each type of column that `tables` states: what DuckDB may call it.
-_TYPES = {
-    "str": ("VARCHAR",),
-    "TrialState": ("VARCHAR",),
-    "int": ("BIGINT", "INTEGER", "UINTEGER", "SMALLINT"),
-    "float": ("DOUBLE", "FLOAT", "BIGINT"),
-    "bool": ("BOOLEAN",),
-    "bytes": ("BLOB",),
-}
 
 
-@contextmanager
-def connected() -> Iterator[DuckDBPyConnection]:
-    """A DuckDB of our own, with bounded memory, that fetches nothing from anywhere."""
-    import duckdb
-
-    process = os.getpid()  # threads of DuckDB do not live on in a fork, so what is kept is not used there
-    try:
-        connection = _database(process).cursor()
-        connection.execute("SELECT 1")
-    except duckdb.Error:  # a file that broke it breaks what is read next no more
-        _database.cache_clear()
-        connection = _database(process).cursor()
-    with connection:
-        yield connection
-
-
-@cache
-def _database(_process: int) -> DuckDBPyConnection:
-    """Kept: to start one takes as long as to read some tables."""
-    import duckdb
-
-    return duckdb.connect(config=dict(_SETTINGS))
+def unpacked_max(file_bytes: int) -> int:
+    """Bytes that a file of this size may unpack to."""
+    return min(_BYTES_FREE + _BYTES_A_BYTE * file_bytes, _BYTES_MAX)
 
 
 def check_claims(rows: int, unpacked_bytes: int, file_bytes: int) -> None:
     """Raises ValueError where a file claims more than files of its size hold."""
     if rows < 0 or rows > min(_ROWS_FREE + _ROWS_A_BYTE * file_bytes, _ROWS_MAX):
         raise ValueError(f"it claims {rows} rows in {file_bytes} bytes")
-    if unpacked_bytes < 0 or unpacked_bytes > min(_BYTES_FREE + _BYTES_A_BYTE * file_bytes, _BYTES_MAX):
+    if unpacked_bytes < 0 or unpacked_bytes > unpacked_max(file_bytes):
         raise ValueError(f"it claims to unpack {file_bytes} bytes to {unpacked_bytes}")
 
 
-def check_files(connection: DuckDBPyConnection, paths: Sequence[str]) -> None:
-    """The same for many files at once; OSError where one is no plain file."""
-    sizes = {}
-    for path in paths:
-        with open_plain(Path(path)) as file:
-            sizes[path] = file.seek(0, 2)
-            if len(paths) > _FILES_FEW:
-                check_claims(*_claimed(file), sizes[path])
-    if len(paths) > _FILES_FEW:
-        return
-    claims = connection.execute(
-        "SELECT file_name, max(num_rows), sum(total_uncompressed_size) FROM ("
-        " SELECT file_name, NULL AS num_rows, total_uncompressed_size FROM parquet_metadata(?)"
-        " UNION ALL SELECT file_name, num_rows, NULL FROM parquet_file_metadata(?)"
-        ") GROUP BY file_name",
-        [list(paths), list(paths)],
-    ).fetchall()
-    for path, rows, unpacked in claims:
-        check_claims(int(rows or 0), int(unpacked or 0), sizes.get(path, 0))
+class StoredTable:
+    """An open Parquet file: whatever is read of it stays within the memory that files of its size need."""
 
+    def __init__(self, source: Any, file_bytes: int) -> None:
+        import pyarrow.parquet as pq
 
-def _claimed(file: BinaryIO) -> tuple[int, int]:
-    """Rows and unpacked bytes that a file claims: Arrow reads that in a third of DuckDB's time."""
-    import pyarrow.parquet as pq
+        self._bytes_max = unpacked_max(file_bytes)
+        with within_memory(self._bytes_max):
+            self._file = pq.ParquetFile(source, pre_buffer=False)
+        found = self._file.metadata
+        if found.num_row_groups > _GROUPS_MAX:
+            raise ValueError(f"it claims {found.num_row_groups} groups of rows")
+        groups = [found.row_group(number) for number in range(found.num_row_groups)]
+        self.group_count = len(groups)
+        self.row_count = int(max(found.num_rows, sum(group.num_rows for group in groups)))
+        check_claims(self.row_count, sum(group.total_byte_size for group in groups), file_bytes)
 
-    found = pq.read_metadata(file)
-    groups = [found.row_group(number) for number in range(found.num_row_groups)]
-    unpacked = sum(
-        group.column(number).total_uncompressed_size
-        for group in groups
-        for number in range(group.num_columns)
-    )
-    return max(found.num_rows, sum(group.num_rows for group in groups)), unpacked
+    @property
+    def schema(self) -> Schema:
+        """Its columns, and what was noted with them."""
+        return self._file.schema_arrow
+
+    def read(self, columns: Sequence[str] | None = None) -> Table:
+        """All rows; of the columns those that are there. ValueError, or what Arrow raises."""
+        with within_memory(self._bytes_max):
+            return self._file.read(self._having(columns), use_threads=False)
+
+    def read_group(self, group: int, columns: Sequence[str]) -> Table:
+        """The same of one group of rows."""
+        with within_memory(self._bytes_max):
+            return self._file.read_row_group(group, self._having(columns), use_threads=False)
+
+    def batches(self, rows_max: int, columns: Sequence[str] | None = None) -> Iterator[RecordBatch]:
+        """The same part by part."""
+        parts = self._file.iter_batches(rows_max, columns=self._having(columns), use_threads=False)
+        while True:
+            with within_memory(self._bytes_max):
+                part = next(parts, None)
+            if part is None:
+                return
+            yield part
+
+    def _having(self, columns: Sequence[str] | None) -> list[str] | None:
+        if columns is None:
+            return None
+        there = self.schema.names
+        return [name for name in columns if name in there]
+
+    def close(self) -> None:
+        """Let go of what it was opened from."""
+        self._file.close(force=True)
 
 
 @contextmanager
-def opened(path: Path) -> Iterator[ParquetFile]:
+def opened(path: Path) -> Iterator[StoredTable]:
     """A file for Arrow. Raises OSError, ValueError and what Arrow raises."""
-    import pyarrow.parquet as pq
-
     with open_plain(path) as plain:
-        size = plain.seek(0, 2)
-        with pq.ParquetFile(plain, pre_buffer=False) as file:
-            check_parquet(file, size)
-            yield file
-
-
-def check_parquet(file: ParquetFile, size: int) -> None:
-    """`check_claims` of a file that is open."""
-    groups = [file.metadata.row_group(number) for number in range(file.metadata.num_row_groups)]
-    unpacked = sum(group.total_byte_size for group in groups)
-    rows = max(file.metadata.num_rows, sum(group.num_rows for group in groups))
-    check_claims(rows, unpacked, size)
-
-
-def check_columns(
-    wanted: Sequence[Field[Any]], found: Mapping[str, str], records: Sequence[Sequence[Any]]
-) -> None:
-    """Raises ValueError where a column is missing, of another type, or without a value that it must have.
-
-    `found` are types by name, in the order of `records`' values.
-    """
-    columns = dict(zip(found, zip(*records, strict=True), strict=True)) if records else {}
-    for field in wanted:
-        base = str(field.type).removesuffix(" | None")
-        must = base == str(field.type)
-        if field.name not in found:
-            if must:
-                raise ValueError(f"it lacks the column {field.name}")
-            continue
-        values = columns.get(field.name, ())
-        if not must and not any(value is not None for value in values):
-            continue  # written where nothing was measured, whatever its type
-        if found[field.name] not in _TYPES[base]:
-            raise ValueError(f"the column {field.name} is of type {found[field.name]}")
-        if must and None in values:
-            raise ValueError(f"the column {field.name} lacks a value")
+        yield StoredTable(plain, plain.seek(0, 2))
 
 
 def fitted(table: Table, wanted: Schema) -> Table:
     """The columns that are wanted; one that an older version did not write is null. Raises ValueError."""
+    with within_memory(_BYTES_FREE + _FITTED_TIMES * table.nbytes):
+        return _fitted(table, wanted)
+
+
+def _fitted(table: Table, wanted: Schema) -> Table:
     import pyarrow as pa
 
+    if table.schema.equals(wanted):  # as this version writes it: nothing is missing, and nothing to cast
+        table.validate(full=True)
+        for field, column in zip(wanted, table.columns, strict=True):
+            if not field.nullable and column.null_count:
+                raise ValueError(f"the column {field.name} lacks a value")
+            _sound(field.name, column)
+        return table
     columns = []
     for field in wanted:
         if field.name not in table.column_names:
+            if not field.nullable:
+                raise ValueError(f"it lacks the column {field.name}")
             columns.append(pa.nulls(table.num_rows, field.type))
             continue
         column = table.column(field.name)
@@ -189,15 +150,14 @@ def sample_lines_of(path: Path, columns: Schema) -> SampleLines:
     takes longer than all that is made of them. Raises what `opened` and `fitted` do.
     """
     wanted = _only(columns, _SAMPLED)
-    with opened(path) as parquet:
-        having = [name for name in wanted.names if name in parquet.schema_arrow.names]
-        return _lines_of(fitted(parquet.read(having, use_threads=False), wanted))
+    with opened(path) as stored:
+        return _lines_of(fitted(stored.read(wanted.names), wanted))
 
 
-def sample_lines_in(parquet: ParquetFile, columns: Schema, group: int, trial: str) -> SampleLines:
+def sample_lines_in(stored: StoredTable, columns: Schema, group: int, trial: str) -> SampleLines:
     """The same of one group of rows of an open file, which are to be those of this trial alone."""
     wanted = _only(columns, ("trial", *_SAMPLED))
-    found = fitted(parquet.read_row_group(group, wanted.names, use_threads=False), wanted)
+    found = fitted(stored.read_group(group, wanted.names), wanted)
     if found.num_rows and found["trial"].unique().to_pylist() != [trial]:
         raise ValueError(f"its rows are not those of {trial}")
     return _lines_of(found)

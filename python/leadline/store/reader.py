@@ -1,4 +1,4 @@
-"""Reading results: checked first, then as tables through DuckDB, one result or thousands."""
+"""Reading results: checked first, then as tables."""
 
 from __future__ import annotations
 
@@ -81,8 +81,7 @@ class Result:
 
     def series(self, sources: Sequence[str] = ()) -> list[SeriesRow]:
         """The stored samples, of all sources or of those named."""
-        condition = f"source IN ({', '.join('?' * len(sources))})" if sources else ""
-        return _rows(self, "series", SeriesRow, condition, sources)
+        return _rows(self, "series", SeriesRow, sources)
 
     def sample_lines(self, trial: str) -> SampleLines:
         """All samples of a trial, line by line. Raises ResultError where its table is damaged."""
@@ -214,13 +213,11 @@ def find_results(
             yield from find_results(child, depth - 1, enter)
 
 
-def _rows(
-    result: Result, table: str, row_type: Any, condition: str = "", values: Sequence[str] = ()
-) -> list[Any]:
+def _rows(result: Result, table: str, row_type: Any, sources: Sequence[str] = ()) -> list[Any]:
     """Of what is bundled from there; from its own file where it is in no bundle, or that one is damaged."""
     rows: list[Any] = []
     alone = set(result.finished)
-    for found, trials in result.bundles.rows(table, row_type, condition, values) if result.bundled else ():
+    for found, trials in result.bundles.rows(table, row_type, sources) if result.bundled else ():
         rows += found
         alone -= trials
     bundled = len(alone) < len(result.finished)
@@ -228,7 +225,7 @@ def _rows(
     if paths:
         remedy = "restore the file from a copy, or remove it and run: leadline run --resume DIR"
         with reading(f"the table `{table}` of {result.path}", remedy):
-            rows += read_rows(paths, row_type, result.finished, condition, values)
+            rows += read_rows(paths, row_type, result.finished, sources)
     if bundled:
         rows.sort(key=lambda row: row.trial)  # as they come from their own files
     return rows

@@ -1,15 +1,19 @@
-"""Rows of a result's tables, of as many files as there are, through DuckDB: checked before they are used."""
+"""Rows of a result's tables, of as many files as there are: checked before they are used."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Collection, Sequence
 from dataclasses import fields
-from typing import Any
+from itertools import repeat
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from leadline.foreign import parse_json
-from leadline.store.parquet import check_columns, check_files, connected
-from leadline.store.tables import SeriesRow, TrialRow
+from leadline.store.parquet import fitted, opened
+from leadline.store.tables import TrialRow, schema
+
+if TYPE_CHECKING:
+    from pyarrow import Table
 
 _JSON_STATES = ("start_state", "end_state")
 _JSON_COLUMNS = (
@@ -29,62 +33,61 @@ def read_rows(
     paths: Sequence[str],
     row_type: Any,
     trials: frozenset[str],
-    condition: str = "",
-    values: Sequence[str] = (),
+    sources: Sequence[str] = (),
     only: Collection[str] | None = None,
 ) -> list[Any]:
-    """The rows of these files that fulfil a condition, SQL of ours; `only` those of some trials.
+    """The rows of these files, of samples those of some `sources`; `only` those of some trials.
 
-    Raises ValueError and what DuckDB raises where a file is damaged, or has rows of no trial of `trials`.
+    Raises ValueError and what Arrow raises where a file is damaged, or has rows of no trial of `trials`.
     """
-    conditions = [condition] if condition else []
-    given: list[Any] = [list(paths), *values]
-    if only is not None:
-        conditions.append("list_contains(?, trial)")
-        given.append(sorted(only))
-    where = f" WHERE {' AND '.join(conditions)}" if conditions else ""
-    with connected() as connection:
-        check_files(connection, paths)
-        cursor = connection.execute(
-            f"SELECT * FROM read_parquet(?, union_by_name=true){where}",  # noqa: S608 - condition is ours
-            given,
-        )
-        found = {column[0]: str(column[1]) for column in cursor.description}
-        records = cursor.fetchall()
-    check_columns(fields(row_type), found, records)
-    rows = _as_rows(row_type, list(found), records)
+    import pyarrow as pa
+
+    wanted = schema(row_type)
+    alike: list[
+        list[pa.Table]
+    ] = []  # files of the same columns, which are fitted together: it costs by column
+    for path in paths:
+        with opened(Path(path)) as stored:
+            table = stored.read(wanted.names)
+        if alike and table.schema.equals(alike[-1][0].schema):
+            alike[-1].append(table)
+        else:
+            alike.append([table])
+    rows: list[Any] = []
+    for tables in alike:
+        found = fitted(pa.concat_tables(tables), wanted)
+        for column, values in (("source", sources or None), ("trial", only)):
+            found = found if values is None else _having(found, column, values)
+        rows += _as_rows(row_type, found)
     _check_rows(rows, trials)
     return rows
 
 
-def _as_rows(row_type: Any, names: Sequence[str], records: Sequence[Sequence[Any]]) -> list[Any]:
-    index = {name: position for position, name in enumerate(names)}
-    ordered = [index.get(field.name) for field in fields(row_type) if not field.kw_only]
-    named = [(field.name, index.get(field.name)) for field in fields(row_type) if field.kw_only]
+def _having(table: Table, column: str, values: Collection[str]) -> Table:
+    """The rows with one of these values."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
 
-    def read(record: Sequence[Any]) -> Any:
-        return row_type(
-            *(None if place is None else record[place] for place in ordered),
-            **{name: None if place is None else record[place] for name, place in named},
-        )
+    return table.filter(pc.is_in(table[column], value_set=pa.array(sorted(values), pa.string())))
 
-    return [read(record) for record in records]
+
+def _as_rows(row_type: Any, table: Table) -> list[Any]:
+    values = {name: table[name].to_pylist() for name in table.column_names}
+    ordered = [values[field.name] for field in fields(row_type) if not field.kw_only]
+    names = [field.name for field in fields(row_type) if field.kw_only]
+    named = zip(*(values[name] for name in names), strict=True) if names else repeat(())
+    return [
+        row_type(*record, **dict(zip(names, rest, strict=True)))
+        for record, rest in zip(zip(*ordered, strict=True), named, strict=False)
+    ]
 
 
 def _check_rows(rows: Sequence[Any], finished: frozenset[str]) -> None:
-    """Raises ValueError where a row is of no trial of the result, or its JSON or a figure of it is none."""
+    """Raises ValueError where a row is of no trial of the result, or its JSON is none."""
     strangers = {row.trial for row in rows} - finished
     if strangers:
         raise ValueError(f"it has rows of {sorted(strangers)[0]!r}, which is no trial of the result")
-    if not rows or isinstance(rows[0], SeriesRow):
-        return
-    for field in fields(rows[0]):
-        if str(field.type).startswith("float"):
-            for row in rows:
-                value = getattr(row, field.name)
-                if value is not None and not math.isfinite(value):
-                    raise ValueError(f"{field.name} of {row.trial} is no number")
-    if isinstance(rows[0], TrialRow):
+    if rows and isinstance(rows[0], TrialRow):
         for name in _JSON_COLUMNS:
             _check_json(name, rows)
 

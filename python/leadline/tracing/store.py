@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, cast
 from leadline.errors import ResultError, StoreError, UsageError
 from leadline.foreign import parse_json, reading
 from leadline.store.files import storing, write_table
-from leadline.store.parquet import fitted, opened
+from leadline.store.parquet import StoredTable, fitted, opened
 from leadline.store.reader import KIND_TRACE, Result
 from leadline.store.writer import ResultWriter, create_result
 from leadline.tracing.tables import (
@@ -30,12 +30,19 @@ from leadline.tracing.tables import (
 
 if TYPE_CHECKING:
     import pyarrow as pa
-    from pyarrow.parquet import ParquetFile
 
 PROCESSES, FILES, LATENCY, SEGMENTS = "processes", "files", "call_latency", "segments"
 TRACE_TABLES = (PROCESSES, FILES, LATENCY, SEGMENTS)
 _ROW_GROUP = 1 << 17  # segments: 7 MB of columns at once, and enough for the encodings to pay
 _NOTE = b"leadline.trace"  # of the table of processes: what is said of the trace as a whole
+
+_REMEDY = "restore it from a copy, or trace the command again"
+_JSON_COLUMNS: tuple[tuple[str, Any], ...] = (
+    ("calls", dict),
+    ("seconds", dict | None),
+    ("lost", dict),
+    ("notes", list),
+)
 
 
 @dataclass(frozen=True)
@@ -141,7 +148,7 @@ def read_trace_without_segments(result: Result, trial: str | None = None) -> Tra
 def read_note(result: Result, trial: str) -> TraceNote:
     """What was said of a trial's trace as a whole."""
     with _table(result, PROCESSES, trial) as file:
-        note = parse_json((file.schema_arrow.metadata or {}).get(_NOTE, b"{}"))
+        note = parse_json((file.schema.metadata or {}).get(_NOTE, b"{}"))
         shape: tuple[tuple[str, type], ...] = (
             ("mode", str),
             ("source", str),
@@ -156,7 +163,13 @@ def read_note(result: Result, trial: str) -> TraceNote:
 
 def read_processes(result: Result, trial: str) -> tuple[ProcessRow, ...]:
     """The process images of a trial."""
-    return cast("tuple[ProcessRow, ...]", _read_rows(result, PROCESSES, trial, ProcessRow))
+    rows = cast("tuple[ProcessRow, ...]", _read_rows(result, PROCESSES, trial, ProcessRow))
+    with reading(_file(result, PROCESSES, trial), _REMEDY):
+        for name, kind in _JSON_COLUMNS:
+            for text in {getattr(row, name) for row in rows}:
+                if text and not isinstance(parse_json(text), kind):
+                    raise ValueError(f"the column {name} holds other JSON than it should")
+    return rows
 
 
 def read_files(result: Result, trial: str) -> pa.Table:
@@ -175,7 +188,7 @@ def segment_batches(result: Result, trial: str, columns: Sequence[str]) -> Itera
 
     wanted = pa.schema([segments_schema().field(name) for name in columns])
     with _table(result, SEGMENTS, trial) as file:
-        for batch in file.iter_batches(batch_size=_ROW_GROUP, columns=list(columns)):
+        for batch in file.batches(_ROW_GROUP, columns):
             yield from fitted(pa.Table.from_batches([batch]), wanted).to_batches()
 
 
@@ -202,10 +215,10 @@ def _file(result: Result, table: str, trial: str) -> Path:
 
 
 @contextmanager
-def _table(result: Result, table: str, trial: str) -> Iterator[ParquetFile]:
+def _table(result: Result, table: str, trial: str) -> Iterator[StoredTable]:
     """One of a trial's tables, open; what is wrong with it is an error that names the file."""
     file = _file(result, table, trial)
-    with reading(file, "restore it from a copy, or trace the command again"), opened(file) as found:
+    with reading(file, _REMEDY), opened(file) as found:
         yield found
 
 

@@ -13,6 +13,8 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
+from leadline.foreign import parse_json
+
 if TYPE_CHECKING:
     import pyarrow as pa
 
@@ -219,7 +221,7 @@ def command_list(command: str) -> list[str]:
     """The same as its words."""
     with suppress(ValueError):
         if command.startswith("["):
-            return [str(word) for word in json.loads(command)]
+            return [str(word) for word in parse_json(command)]
         return shlex.split(command)
     return command.split()
 

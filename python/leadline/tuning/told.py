@@ -14,7 +14,7 @@ from typing import Any
 
 from leadline import _core
 from leadline.errors import LeadlineError, ResultError
-from leadline.foreign import reading
+from leadline.foreign import parse_json, reading
 from leadline.tuning.audit import SettingSeen
 from leadline.tuning.changes import SettingPlace
 from leadline.tuning.settings import Setting, settings, settings_and
@@ -41,7 +41,7 @@ def answer(asked: str) -> str:
     from leadline.tuning.system import TuningSystem
 
     with reading("what this host is asked"):
-        value = json.loads(asked)
+        value = parse_json(asked)
         own, ceph = str(value["settings"]), str(value["ceph"])
     known = settings_and(own, "--settings") if own else settings()
     system = TuningSystem(known=known)
@@ -54,7 +54,7 @@ def answer(asked: str) -> str:
 def told(text: bytes, host: str, known: Mapping[str, Setting]) -> HostTold:
     """The answer of a host that is called so. Raises ResultError, in words that follow its name."""
     with reading("what it answers"):
-        value = json.loads(text)
+        value = parse_json(text)
         version = str(value["leadline"])
     if version != _core.version():
         raise ResultError(f"it has leadline {version}, and {_core.version()} runs here", "")

@@ -6,7 +6,6 @@ does not say is None, never 0.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -80,9 +79,9 @@ def read_workflows(text: str, source: str) -> tuple[Workflow, ...]:
 def total_of(text: str) -> int | None:
     """How many workflows there are in all, where an answer of the internal service says so."""
     try:
-        value = json.loads(text)
+        value = parse_json(text)
         return int(value["workflows"]["totalCount"])
-    except (ValueError, TypeError, KeyError, OverflowError, RecursionError):
+    except (ValueError, TypeError, KeyError, OverflowError):
         return None
 
 

@@ -22,6 +22,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
+from leadline.foreign import parse_json
 from leadline.observe.host.proc_parse import parse_stat
 
 STARTED_S, ENDED_S = 10.0, 15.0  # until a peer listens; for a transfer beside its own time
@@ -122,7 +123,7 @@ def _send(program: str, one: Mapping[str, Any], seconds: float, until: float) ->
             child.communicate()
             return {"error": "iperf3 did not end"}
         try:
-            answer = json.loads(output)
+            answer = parse_json(output)
         except ValueError:
             return {"error": "an iperf3 that speaks no JSON"}
         if not isinstance(answer, dict):

@@ -8,7 +8,6 @@ from __future__ import annotations
 import array
 import fcntl
 import ipaddress
-import json
 import socket
 import struct
 import subprocess
@@ -18,6 +17,7 @@ from typing import Any
 
 from leadline.check.facts import Fact, Value, told
 from leadline.check.reading.texts import text_of
+from leadline.foreign import parse_json
 
 _SIOCETHTOOL, _GSET, _GRINGPARAM = 0x8946, 0x1, 0x10
 # Each asks for one switch, struct ethtool_value.
@@ -55,7 +55,7 @@ def interface_facts(host: str, proc: Path = Path("/proc"), sys: Path = Path("/sy
     try:
         asked = ["ip", "-json", "-details", "-statistics", "link", "show"]
         done = subprocess.run(asked, capture_output=True, check=True, timeout=_ANSWER_S)
-        links: list[Mapping[str, Any]] = json.loads(done.stdout)
+        links: list[Mapping[str, Any]] = parse_json(done.stdout)
     except (OSError, ValueError, subprocess.SubprocessError) as error:
         why = f"ip (Debian: iproute2) does not answer: {type(error).__name__}"
         return [Fact("interface", f"{host}/all", "mtu", None, why)]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 import subprocess
 from collections.abc import Mapping, Sequence
@@ -10,6 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from leadline.check.facts import Value
+from leadline.foreign import parse_json
 
 _MISSING = "smartctl (Debian: smartmontools) is not installed"
 _ANSWER_S = 20.0  # a drive that sleeps has to turn first
@@ -40,7 +40,7 @@ def _asked(program: str, device: str) -> tuple[dict[str, Value], dict[str, str]]
             [program, "-j", "-a", device],
             stdin=subprocess.DEVNULL, capture_output=True, check=False, timeout=_ANSWER_S,
         )  # fmt: skip
-        answer = json.loads(done.stdout)
+        answer = parse_json(done.stdout)
     except subprocess.TimeoutExpired:
         return _gap(f"smartctl did not end within {_ANSWER_S:g} s")
     except (OSError, ValueError) as error:

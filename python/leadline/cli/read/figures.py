@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,13 +17,14 @@ if TYPE_CHECKING:
 _CELLS_SHOWN = 8
 
 
-def say_figures(directory: Path, fresh: Sequence[Path], unknown: int) -> None:
-    """What `trend` can follow, by cell: of results with a fresh summary; `unknown` is how many have none."""
-    from leadline.store.index import FIGURE_ROW, read_indexes
-
-    by_cell = _by_cell(read_indexes(fresh, FIGURE_ROW)) if fresh else {}
+def say_figures(directory: Path, figures: Collection[tuple[str, str]], unknown: int) -> None:
+    """What `trend` can follow: cells and metrics; `unknown` is how many results have no fresh summary."""
+    by_cell: dict[str, list[str]] = {}
+    for cell, metric in sorted(figures):
+        by_cell.setdefault(cell, []).append(metric)
     if by_cell:
-        echo(printable(f"\nfigures, as in: leadline trend {_example(by_cell)} {directory}"))
+        echo()
+        echo(f"figures, as in: leadline trend {_example(by_cell)} {directory}")
         for cell, metrics in list(by_cell.items())[:_CELLS_SHOWN]:
             echo(printable(f"  {cell}.  {', '.join(metrics)}"))
         if len(by_cell) > _CELLS_SHOWN:
@@ -33,13 +34,6 @@ def say_figures(directory: Path, fresh: Sequence[Path], unknown: int) -> None:
         echo(f"{words} no fresh summary, and figures that are not listed here: leadline list --figures")
 
 
-def _by_cell(rows: Sequence[Indexed]) -> dict[str, list[str]]:
-    found: dict[str, list[str]] = {}
-    for cell, metric in sorted({(item.row.cell, item.row.metric) for item in rows}):
-        found.setdefault(cell, []).append(metric)
-    return found
-
-
 def _example(by_cell: Mapping[str, Sequence[str]]) -> str:
     cell, metrics = next(iter(by_cell.items()))
     return f"'{cell}.{metrics[0]}'"
@@ -47,7 +41,7 @@ def _example(by_cell: Mapping[str, Sequence[str]]) -> str:
 
 def list_figures(directory: Path, *, as_json: bool) -> int:
     """Every figure below a directory, with its unit and how many results have it, those of all results."""
-    rows, unreadable, notes = indexed_results(directory, "true", (), lambda _row: True)
+    rows, unreadable, notes = indexed_results(directory, lambda _figure: True)
     found: dict[str, list[Indexed]] = {}
     for item in sorted(rows, key=lambda item: item.row.created):
         found.setdefault(f"{item.row.cell}.{item.row.metric}", []).append(item)

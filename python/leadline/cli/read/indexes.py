@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,7 +12,7 @@ from leadline.cli.main import EXIT_FAILED, EXIT_GOOD
 from leadline.errors import TargetError
 
 if TYPE_CHECKING:
-    from leadline.store.index import Indexed, IndexRow
+    from leadline.store.index import Indexed
 
 
 def enters(directory: Path) -> bool:
@@ -32,22 +32,19 @@ def enters(directory: Path) -> bool:
 
 
 def indexed_results(
-    directory: Path, condition: str, values: Sequence[str], matches: Callable[[IndexRow], bool]
+    directory: Path, wanted: Callable[[str], bool]
 ) -> tuple[list[Indexed], dict[Path, str], list[str]]:
-    """Rows below a directory that fulfil a condition (as SQL and as a function), results that cannot be read
-    with the reason, and what else is to be said.
+    """Rows below a directory whose figure, CELL.METRIC, is wanted, results that cannot be read with the
+    reason, and what else is to be said.
 
     A result without a fresh summary is judged, and its summary is stored where the directory can be written.
     """
-    from leadline.store.index import INDEX, read_indexes, refresh
+    from leadline.store.index import INDEX, Indexed, read_indexes, refresh
     from leadline.store.reader import find_results
 
     results = list(find_results(directory, enter=enters))
-    rows = read_indexes(results, condition, values)
-    fresh = {item.path for item in rows}
-    # A summary without a matching row may be stale or may just not have the figure: one look tells.
-    rest = [path for path in results if path not in fresh]
-    fresh |= {item.path for item in read_indexes(rest)} if rest else set()
+    fresh = read_indexes(results, wanted)
+    rows = [Indexed(path, row) for path, found in fresh.items() for row in found]
     if len(fresh) == len(results):
         return rows, {}, []  # what judges results takes longer to load than a thousand summaries take to read
     from leadline.verdict.summary import summarise
@@ -56,7 +53,8 @@ def indexed_results(
     notes = []
     if unwritten:
         notes.append(f"{len(unwritten)} results cannot be written: without {INDEX} each look is slow")
-    return [*rows, *(item for item in made if matches(item.row))], dict(unreadable), notes
+    rows += [item for item in made if wanted(f"{item.row.cell}.{item.row.metric}")]
+    return rows, dict(unreadable), notes
 
 
 def say_left_out(problems: Iterable[str]) -> int:

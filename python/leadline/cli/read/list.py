@@ -5,16 +5,24 @@ from __future__ import annotations
 import json
 import shlex
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from leadline.cli.console import complain, echo_text, make_console
+from leadline.cli.console import complain, echo, echo_text
 from leadline.cli.paths import AskedPath
 from leadline.cli.read.figures import list_figures, say_figures
 from leadline.cli.read.indexes import enters, indexed_results, say_left_out
 from leadline.errors import ResultError
+from leadline.units import printable
+
+if TYPE_CHECKING:
+    from leadline.store.reader import Result
+
+_BYTES_MAX = 96 << 20  # of memory for what is read of one result
+_RESULTS_MAX, _FIGURES_MAX, _TARGETS_MAX, _TEXT_MAX = 50_000, 10_000, 100, 500
 
 
 @click.command(short_help="List the results below a directory")
@@ -34,10 +42,12 @@ def command(directory: Path, as_json: bool, figures: bool, index: bool) -> int:
     unwritten: list[str] = []
     problems: dict[Path, str] = {}
     if index:
-        _, unreadable, unwritten = indexed_results(directory, "false", (), lambda _row: False)
+        _, unreadable, unwritten = indexed_results(directory, lambda _figure: False)
         problems |= unreadable
-    paths = list(find_results(directory, enter=enters))
-    known = _from_indexes(paths)
+    paths = list(islice(find_results(directory, enter=enters), _RESULTS_MAX + 1))
+    if len(paths) > _RESULTS_MAX:
+        problems[paths.pop()] = f"{directory} has more than {_RESULTS_MAX} results: name one below it"
+    known, named = _from_indexes(paths)
     rows = [known.get(path) or _describe(path, problems) for path in paths]
     rows.sort(key=lambda row: str(row["created"]))
     if as_json:
@@ -45,7 +55,7 @@ def command(directory: Path, as_json: bool, figures: bool, index: bool) -> int:
     else:
         _print(directory, rows)
         studies = sum(row["state"] in ("complete", "interrupted") for row in rows)
-        say_figures(directory, list(known), studies - len(known))
+        say_figures(directory, named, studies - len(known))
     for words in (*unwritten, *_left_beside({directory, *(path.parent for path in paths)})):
         complain(words)
     return say_left_out(problems.values())
@@ -64,52 +74,54 @@ def _left_beside(directories: Iterable[Path]) -> Iterator[str]:
 
 
 def _print(directory: Path, rows: Sequence[dict[str, Any]]) -> None:
-    console = make_console()
     if not rows:
-        console.print(f"no results below {directory}", markup=False)
+        echo(f"no results below {directory}")
         return
-    from rich.table import Table
-    from rich.text import Text
-
-    from leadline.report.format import printable
-
-    table = Table(box=None, pad_edge=False)
     headings = ("created", "study", "targets", "trials", "state", "path")
-    for heading in headings:
-        table.add_column("directory" if heading == "path" else heading, overflow="fold")
+    lines: list[tuple[str, ...]] = [("created", "study", "targets", "trials", "state", "directory")]
     for row in rows:
-        values = [", ".join(row[key]) if key == "targets" else row[key] for key in headings]
-        table.add_row(*(Text(printable(value)) for value in values))
-    console.print(table)
+        values = (", ".join(row[key]) if key == "targets" else row[key] for key in headings)
+        lines.append(tuple(map(printable, values)))
+    widths = [max(map(len, column)) for column in list(zip(*lines, strict=True))[:-1]]
+    for *texts, place in lines:  # by hand: rich lays ten thousand lines out in as many milliseconds
+        echo("  ".join([*(text.ljust(wide) for text, wide in zip(texts, widths, strict=True)), place]))
 
 
-def _from_indexes(paths: Sequence[Path]) -> dict[Path, dict[str, Any]]:
-    """What the summaries say, one query for all of them; results without a fresh one are left out."""
-    from leadline.store.index import FIRST_ROW, INDEX, read_indexes
+def _from_indexes(paths: Sequence[Path]) -> tuple[dict[Path, dict[str, Any]], set[tuple[str, str]]]:
+    """What fresh summaries say of their results, and which cells and metrics they have between them."""
+    from leadline.store.index import read_heads
 
-    if not any((path / INDEX).is_file() for path in paths):
-        return {}
-    return {
-        item.path: {
-            "path": str(item.path),
-            "created": item.row.created,
-            "study": item.row.study,
-            "targets": item.row.targets.split(","),
-            "trials": item.row.trials,
-            "state": "complete" if item.row.complete else "interrupted",
-        }
-        for item in read_indexes(paths, FIRST_ROW)
-    }
+    known: dict[Path, dict[str, Any]] = {}
+    figures: set[tuple[str, str]] = set()
+    for path, head in read_heads(paths):
+        known[path] = _row(
+            path,
+            created=head.created,
+            study=head.study,
+            targets=head.targets.split(","),
+            trials=head.trials,
+            state="complete" if head.complete else "interrupted",
+        )
+        if len(figures) < _FIGURES_MAX:
+            figures |= {
+                (cell[:_TEXT_MAX], metric[:_TEXT_MAX]) for cell, metric in head.figures[:_FIGURES_MAX]
+            }
+    return known, figures
 
 
 def _describe(path: Path, problems: dict[Path, str]) -> dict[str, Any]:
+    from leadline.foreign import reading, within_memory
     from leadline.store.reader import open_result
 
     try:
-        result = open_result(path)
+        with reading(path), within_memory(_BYTES_MAX):
+            return _described(path, open_result(path))
     except ResultError as error:
         problems.setdefault(path, error.message)
         return _row(path, state=f"unreadable: {error.message}")
+
+
+def _described(path: Path, result: Result) -> dict[str, Any]:
     created = str(result.manifest.get("created", ""))
     if result.published:
         return _row(path, created=created, study=result.manifest.get("title", ""), state="published")
@@ -135,8 +147,13 @@ def _describe(path: Path, problems: dict[Path, str]) -> dict[str, Any]:
 
 
 def _row(path: Path, **known: Any) -> dict[str, Any]:
-    return {
+    """A line of bounded length: a directory that others share has as many as they like."""
+    row = {
         "path": str(path),
         **{"created": "", "study": "", "targets": [], "trials": "", "state": ""},
         **known,
     }
+    cut: dict[str, Any] = {
+        key: value[:_TEXT_MAX] for key, value in row.items() if key not in ("path", "targets")
+    }
+    return {**row, **cut, "targets": [name[:_TEXT_MAX] for name in row["targets"][:_TARGETS_MAX]]}

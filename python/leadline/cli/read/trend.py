@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -43,11 +43,7 @@ def command(figure: str, directory: Path, since: str | None, every: bool, as_jso
     if figure.count(".") < 1:
         raise UsageError(f"{figure!r} names no figure", "write TARGET.WORK.METRIC, for example fuse.*.iops")
     start = _day(since)
-    # DuckDB's GLOB has brackets that our patterns have not; so they are quoted.
-    pattern = figure.replace("[", "[[]")
-    rows, unreadable, notes = indexed_results(
-        directory, "cell || '.' || metric GLOB ?", [pattern], _glob(figure)
-    )
+    rows, unreadable, notes = indexed_results(directory, _glob(figure))
     series = _series(rows, start)
     if not series:
         say_left_out(unreadable.values())
@@ -66,11 +62,11 @@ def command(figure: str, directory: Path, since: str | None, every: bool, as_jso
     return say_left_out(unreadable.values())
 
 
-def _glob(pattern: str) -> Any:
+def _glob(pattern: str) -> Callable[[str], bool]:
     from fnmatch import fnmatchcase
 
-    quoted = pattern.replace("[", "[[]")
-    return lambda row: fnmatchcase(f"{row.cell}.{row.metric}", quoted)
+    quoted = pattern.replace("[", "[[]")  # our patterns have no brackets
+    return lambda figure: fnmatchcase(figure, quoted)
 
 
 def _day(text: str | None) -> datetime | None:

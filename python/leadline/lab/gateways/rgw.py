@@ -6,11 +6,11 @@ import base64
 import hashlib
 import hmac
 import http.client
-import json
 from email.utils import formatdate
 from pathlib import Path
 
 from leadline.errors import LabError
+from leadline.foreign import parse_json
 from leadline.lab.gateways.gateway import Gateway, GatewayPlace, Launch, require_program, write_private
 
 BUCKET = "leadline"
@@ -45,7 +45,7 @@ def _make_user(place: GatewayPlace) -> None:
     # The first put would make it, with placement groups that are still being made while it is measured.
     place.ceph.run("osd", "pool", "create", _DATA_POOL, _DATA_PGS)
     place.ceph.run("osd", "pool", "application", "enable", _DATA_POOL, "rgw")
-    keys = json.loads(answer)["keys"][0]
+    keys = parse_json(answer)["keys"][0]
     access, secret = keys["access_key"], keys["secret_key"]
     text = f"[default]\naws_access_key_id = {access}\naws_secret_access_key = {secret}\n"
     write_private(credentials(place.directory), text)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import ipaddress
-import json
 import os
 import struct
 from collections.abc import Iterator, Mapping
@@ -14,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from leadline.errors import LabError
+from leadline.foreign import parse_json
 from leadline.lab.cluster import process
 from leadline.lab.guest.initrd import Network
 
@@ -47,7 +47,7 @@ class Bridge:
 def find_bridge(address: str, variables: Mapping[str, str], classes: Path = _CLASS) -> Bridge:
     """The bridge that carries a lab's address. Raises LabError where a guest could not reach that address."""
     found = process.run_tool(("ip", "-json", "address", "show"), variables, deadline_s=_IP_DEADLINE_S)
-    for name, prefix_bits in carriers(json.loads(found), address):
+    for name, prefix_bits in carriers(parse_json(found), address):
         if (classes / name / "bridge").is_dir():
             return Bridge(name, address, prefix_bits)
     raise LabError(

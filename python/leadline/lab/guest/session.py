@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from leadline.errors import LabError
+from leadline.foreign import parse_json
 from leadline.lab.guest.machine import CONSOLE, CONTROL, STDERR, STDOUT, Console, Deadline, Lines
 
 OUTPUT_BYTES_MAX = 64 << 20  # of each stream of the command: a runaway program must not fill a disk
@@ -137,7 +138,7 @@ class GuestSession:
             raise self.failure("speaks without end on its control line")
         for message in messages:
             try:
-                self.told.take(json.loads(message))
+                self.told.take(parse_json(message))
             except (ValueError, KeyError, TypeError) as error:
                 raise self.failure(f"said what is no message: {message[:100]!r}") from error
 

@@ -6,13 +6,13 @@ undoing needs no memory. Where a namespace is gone, all that was done to it is u
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
 
 from leadline.errors import LabError
+from leadline.foreign import parse_json
 from leadline.lab import mounts
 from leadline.lab.cluster.process import ProcessIdentity, find_marked, run_tool
 from leadline.lab.journal import LabJournal
@@ -219,7 +219,7 @@ def _filters(journal: LabJournal, end: End) -> Iterator[int]:
 
 def _shown(journal: LabJournal, end: End, what: str, *where: str) -> list[dict[str, Any]]:
     text = _run(journal, end, "tc", "-json", what, "show", "dev", end.device, *where, undoing=True)
-    found: list[dict[str, Any]] = json.loads(text or "[]")
+    found: list[dict[str, Any]] = parse_json(text or "[]")
     return found
 
 

@@ -6,13 +6,13 @@ with the headers of every packet. 100 % is a link that carries all that it may.
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
+from leadline.foreign import parse_json
 from leadline.lab.cluster.process import run_tool
 from leadline.lab.network.cables import Cable, End, cables
 from leadline.lab.network.make import entered
@@ -121,7 +121,7 @@ def _read(found: list[Cable], paths: LabPaths, variables: Mapping[str, str]) -> 
     def ask(namespace: str) -> dict[str, EndCounters]:
         command = [*entered(paths, namespace), "sh", "-c", _ASK]
         text = run_tool(command, variables, deadline_s=_DEADLINE_S)
-        queues, devices = (json.loads(line) for line in text.splitlines() if line)
+        queues, devices = (parse_json(line) for line in text.splitlines() if line)
         return parse(queues, devices, time.monotonic())
 
     with ThreadPoolExecutor(max_workers=_SIDE_BY_SIDE) as pool:

@@ -17,6 +17,7 @@ from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 
 from leadline import _core
 from leadline.errors import TargetError, UsageError
+from leadline.foreign import parse_json
 from leadline.workflows.reading import total_of
 
 USER, PASSWORD = "LEADLINE_OPENCAST_USER", "LEADLINE_OPENCAST_PASSWORD"
@@ -85,10 +86,9 @@ def _more(url: str, text: str, page: int) -> bool:
 
 
 def _entries(text: str) -> int:
-    import json
 
     try:
-        value = json.loads(text)
+        value = parse_json(text)
     except ValueError:
         return 0
     return len(value) if isinstance(value, list) else 0

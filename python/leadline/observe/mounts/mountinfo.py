@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 
 _ESCAPE = re.compile(r"\\([0-7]{3})")
@@ -75,7 +76,12 @@ def _options(text: str) -> tuple[str, ...]:
 
 def read_mounts() -> tuple[Mount, ...]:
     """The mounts that this process sees."""
-    raw = Path("/proc/self/mountinfo").read_bytes()
+    return _parsed(Path("/proc/self/mountinfo").read_bytes())
+
+
+@lru_cache(maxsize=1)
+def _parsed(raw: bytes) -> tuple[Mount, ...]:
+    """Kept while nothing is mounted or unmounted: it is asked of each of ten thousand directories."""
     return parse_mountinfo(raw.decode("utf-8", "surrogateescape"))
 
 

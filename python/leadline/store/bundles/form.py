@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from leadline.foreign import open_plain, read_plain
+from leadline.foreign import open_plain, parse_json, read_plain
 
 BUNDLES = "bundles"
 FORMAT = "leadline.bundle/1"
@@ -144,7 +144,7 @@ def read_bundles(result: Path) -> list[TrialBundle]:
 
 def _read_list(result: Path, number: int) -> TrialBundle:
     """Raises whatever is wrong with it."""
-    value = json.loads(read_plain(list_file(result, number), _LIST_BYTES_MAX))
+    value = parse_json(read_plain(list_file(result, number), _LIST_BYTES_MAX))
     if value["format"] != FORMAT:
         raise ValueError("it is of another version")
     return TrialBundle(

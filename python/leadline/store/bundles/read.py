@@ -5,15 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from leadline.foreign import open_plain
 from leadline.store.bundles.form import BundledTable, read_bundles
-from leadline.store.parquet import SampleLines, check_parquet, sample_lines_in
+from leadline.store.parquet import SampleLines, StoredTable, sample_lines_in
 from leadline.store.rows import read_rows
 from leadline.store.tables import SeriesRow, schema
-
-if TYPE_CHECKING:
-    from pyarrow.parquet import ParquetFile
 
 
 @dataclass(frozen=True)
@@ -37,7 +35,7 @@ class BundledResult:
         self._bundles = read_bundles(result)
         self._parts: dict[str, tuple[BundlePart, ...]] = {}
         self._by_trial: Mapping[str, tuple[BundledTable, int]] | None = None
-        self._opened: dict[Path, ParquetFile | None] = {}
+        self._opened: dict[Path, StoredTable | None] = {}
 
     def parts(self, table: str) -> tuple[BundlePart, ...]:
         """Of each trial at most one part has its rows: that of its own file as it is now."""
@@ -62,14 +60,14 @@ class BundledResult:
         return found
 
     def rows(
-        self, table: str, row_type: Any, condition: str, values: Sequence[str]
+        self, table: str, row_type: Any, sources: Sequence[str]
     ) -> Iterator[tuple[list[Any], frozenset[str]]]:
         """Rows, as `read_rows` has them, and the trials that they are of; of damaged bundles none."""
         parts = self.parts(table)
         whole = [part for part in parts if part.is_whole]
         # Of a trial that was measured anew a bundle has old rows, which are to be left out of it alone.
         for some in (whole, *([part] for part in parts if not part.is_whole)):
-            yield from _rows_of(some, row_type, condition, values)
+            yield from _rows_of(some, row_type, sources)
 
     def sample_lines(self, trial: str) -> SampleLines | None:
         """A trial's samples, as `store.parquet.sample_lines_of` has them; None where its own file tells."""
@@ -84,12 +82,12 @@ class BundledResult:
             return None
         table, group = self._by_trial[trial]
         try:
-            parquet = self._series(table)
-            return None if parquet is None else sample_lines_in(parquet, schema(SeriesRow), group, trial)
+            stored = self._series(table)
+            return None if stored is None else sample_lines_in(stored, schema(SeriesRow), group, trial)
         except Exception:  # whatever it is: the trial's own file is there
             return None
 
-    def _series(self, table: BundledTable) -> ParquetFile | None:
+    def _series(self, table: BundledTable) -> StoredTable | None:
         """Kept open, as its trials are asked for in another order than they are stored in."""
         if table.file not in self._opened:
             self._opened[table.file] = None
@@ -98,7 +96,7 @@ class BundledResult:
 
 
 def _rows_of(
-    parts: Sequence[BundlePart], row_type: Any, condition: str, values: Sequence[str]
+    parts: Sequence[BundlePart], row_type: Any, sources: Sequence[str]
 ) -> Iterator[tuple[list[Any], frozenset[str]]]:
     """All at once; where something is wrong with that, each half by itself."""
     if not parts:
@@ -107,22 +105,18 @@ def _rows_of(
     only = None if parts[0].is_whole else trials
     files = [str(part.table.file) for part in parts]
     try:
-        found = read_rows(files, row_type, trials, condition, values, only)
+        found = read_rows(files, row_type, trials, sources, only)
     except Exception:  # whatever it is: the trials' own files are there
         middle = len(parts) // 2
         for half in (parts[:middle], parts[middle:]) if middle else ():
-            yield from _rows_of(half, row_type, condition, values)
+            yield from _rows_of(half, row_type, sources)
         return
     yield found, trials
 
 
-def _opened_series(table: BundledTable) -> ParquetFile:
+def _opened_series(table: BundledTable) -> StoredTable:
     """Raises whatever is wrong with it."""
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    parquet = pq.ParquetFile(pa.OSFile(str(table.file)), pre_buffer=False)
-    check_parquet(parquet, table.size)
-    if parquet.metadata.num_row_groups != len(table.trials):
+    stored = StoredTable(open_plain(table.file), table.size)
+    if stored.group_count != len(table.trials):
         raise ValueError("it has not one group of rows a trial")
-    return parquet
+    return stored

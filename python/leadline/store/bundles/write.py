@@ -23,7 +23,7 @@ from leadline.store.bundles.form import (
     table_file,
 )
 from leadline.store.files import make_directory, write_whole
-from leadline.store.parquet import check_parquet, fitted
+from leadline.store.parquet import StoredTable, fitted
 from leadline.store.tables import TABLES, Row, schema
 
 if TYPE_CHECKING:
@@ -135,7 +135,6 @@ def _read(file: Path, trial: str, wanted: pa.Schema) -> tuple[FileStamp, pa.Tabl
     """A file as it was, and its rows. Raises whatever keeps it out of bundles."""
     import pyarrow as pa
     import pyarrow.compute as pc
-    import pyarrow.parquet as pq
 
     with open_plain(file) as opened:
         found = os.fstat(opened.fileno())
@@ -144,9 +143,7 @@ def _read(file: Path, trial: str, wanted: pa.Schema) -> tuple[FileStamp, pa.Tabl
         data = opened.read(found.st_size + 1)
     if len(data) != found.st_size:
         raise ValueError("it is being written")
-    with pq.ParquetFile(pa.BufferReader(data), pre_buffer=False) as parquet:
-        check_parquet(parquet, len(data))
-        rows = parquet.read(use_threads=False)
+    rows = StoredTable(pa.BufferReader(data), len(data)).read()
     if not set(rows.column_names) <= set(wanted.names):
         raise ValueError("it has columns of a newer version, which would be lost")
     if pc.unique(rows.column("trial")).to_pylist() not in ([], [trial]):

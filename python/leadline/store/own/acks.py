@@ -168,8 +168,8 @@ def acks_of(file: Path) -> Acks:
     import numpy as np
     import pyarrow as pa
 
-    with opened(file) as parquet:
-        found = parquet.read()
+    with opened(file) as stored:
+        found = stored.read()
         lost = int((found.schema.metadata or {}).get(_LOST, b"0"))
     texts = ("trial", "host", "direction")
     # Dictionaries stay dictionaries: a text a row would be most of the memory.

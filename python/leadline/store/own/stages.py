@@ -104,8 +104,8 @@ def read_stages(result: Result) -> list[StageRow]:
 
 
 def _stages_of(file: Path) -> list[StageRow]:
-    with opened(file) as parquet:
-        table = fitted(parquet.read(), schema(StageRow))  # type: ignore[arg-type]
+    with opened(file) as stored:
+        table = fitted(stored.read(), schema(StageRow))  # type: ignore[arg-type]
     rows = [StageRow(**row) for row in table.to_pylist()]
     for row in rows:
         if not (isinstance(parse_json(row.interfaces), dict) and isinstance(parse_json(row.details), list)):

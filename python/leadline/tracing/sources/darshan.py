@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 from leadline import units
 from leadline.errors import UsageError
-from leadline.foreign import reading
+from leadline.foreign import parse_json, reading
 from leadline.interpreter import module_command, module_environment
 from leadline.observe.answering import temporary_directory
 from leadline.tracing.counted.lives import ALL_RANKS
@@ -137,7 +137,7 @@ def _read(path: Path, copy: int) -> DarshanLog:
     with tempfile.TemporaryDirectory(prefix="leadline-darshan-", dir=temporary_directory()) as place:
         directory = Path(place)
         _run_reader(path, directory)
-        about = json.loads((directory / "log.json").read_text(encoding="utf-8"))
+        about = parse_json((directory / "log.json").read_text(encoding="utf-8"))
         modules = {
             module: feather.read_table(str(directory / f"{module}.arrow"), memory_map=False).to_pydict()
             for module in COUNTED

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import math
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from leadline.errors import UsageError
+from leadline.foreign import parse_json
 from leadline.tuning.emitting.delivery import AskedValue, NotEmitted, one_line
 from leadline.tuning.emitting.evidence import Evidence
 from leadline.tuning.rows import in_bytes
@@ -45,7 +45,7 @@ def parse_plan(
     from leadline.written.yaml_source import read_yaml
 
     try:
-        value: Any = json.loads(text)
+        value: Any = parse_json(text)
     except ValueError:
         value = read_yaml(text, source, {}).value
     rows = value.get("changes") if isinstance(value, dict) else value

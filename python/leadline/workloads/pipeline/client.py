@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from leadline.foreign import read_plain
+from leadline.foreign import parse_json, read_plain
 from leadline.interpreter import script_command, user_environment
 from leadline.observe.host.proc_parse import CpuTime, parse_net_dev, parse_stat
 from leadline.store.files import private_opener
@@ -228,7 +228,7 @@ def _replaced(word: str, places: Mapping[str, str]) -> str:
 def _said(path: Path) -> dict[str, Any] | None:
     """What a step said; None where it failed before it could."""
     try:
-        found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        found: dict[str, Any] = parse_json(path.read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return None
     return found

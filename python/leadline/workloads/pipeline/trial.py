@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from leadline.foreign import parse_json
 from leadline.interpreter import module_command, module_environment
 from leadline.observe.clock import offset_ns
 from leadline.run.storage.own import make_in_own
@@ -104,7 +105,7 @@ def _progress(path: Path) -> list[dict[str, Any]]:
     with contextlib.suppress(FileNotFoundError):
         for line in path.read_text(encoding="utf-8").splitlines():
             with contextlib.suppress(ValueError):
-                found.append(json.loads(line))
+                found.append(parse_json(line))
     return found
 
 
