@@ -55,8 +55,18 @@ def is_clean(lab: leadline_lab.Lab) -> bool:
 
 
 def is_served_degraded(lab: leadline_lab.Lab) -> bool:
-    """Not clean, and no group still peers: while one does, the mount may not answer in time."""
-    return not is_clean(lab) and all(state.startswith("active") for state in state_of(lab))
+    """Not clean, and a block is written within seconds: while a group peers, the mount may not answer in time.
+
+    What `pg stat` says of groups is some seconds old, so that it cannot be asked for that.
+    """
+    probe = Path(lab.status().targets["replicated"]) / "probe"
+    words = ("dd", "if=/dev/zero", f"of={probe}", "bs=4096", "count=1", "oflag=direct")
+    try:
+        subprocess.run(words, check=True, capture_output=True, timeout=3)
+        probe.unlink()
+    except (subprocess.SubprocessError, OSError):
+        return False
+    return not is_clean(lab)
 
 
 def checks_of(lab: leadline_lab.Lab) -> set[str]:

@@ -89,7 +89,7 @@ def test_who_asks_programs_and_hosts_goes_on_without_their_answer() -> None:
     assert total_of(DEEP) is None
     assert _json_lines(DEEP.encode()) == ()
     answers = _answers({"a": ["asked"]}, lambda _words, _limit_s: {"a": HostAnswer(DEEP.encode())})
-    assert answers == ({}, {"a": "a answers with no JSON"})
+    assert answers == ({}, {"a": "a answers with no streams"})
 
 
 def test_a_command_that_looks_like_json_is_still_a_command() -> None:

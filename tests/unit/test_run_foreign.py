@@ -245,6 +245,8 @@ def test_storage_that_shows_all_files_as_another_users_is_worked_on(tmp_path: Pa
 
 @pytest.mark.parametrize(("user", "mode"), [(0, 0o700), (ATTACKER, 0o755)])
 def test_a_result_of_root_is_for_root_alone(target: Path, user: int, mode: int) -> None:
+    target.chmod(0o1777)
+
     def action() -> None:
         os.umask(0o022)
         create_result(target / "result", {"id": ID}, lambda: 1).close()
@@ -275,6 +277,7 @@ def test_the_probe_of_a_target_writes_into_its_own_file_only(
 
 
 def test_a_file_that_is_asked_for_is_not_written_through_a_link(target: Path, precious: Path) -> None:
+    target.chmod(0o1777)
     as_user(ATTACKER, lambda: (target / ".report.html.partial").symlink_to(precious / "file"))
     write_file(target / "report.html", b"report")
     assert whole(precious)

@@ -155,7 +155,7 @@ def _answers(
             answer = parse_json(asked.output) if not asked.problem else {}
             problem = str(answer.get("error") or "")[:_WORDS_MAX]
             if not (asked.problem or problem):
-                _check(answer, json.loads(words[host][1])["turns"])
+                _check(answer, parse_json(words[host][1])["turns"])
         except (ValueError, AttributeError, TypeError, KeyError):
             reasons[host] = f"{host} answers with no streams"
             continue
