@@ -55,7 +55,7 @@ def is_clean(lab: leadline_lab.Lab) -> bool:
 
 
 def is_served_degraded(lab: leadline_lab.Lab) -> bool:
-    """Not clean, and a block is written within seconds: while a group peers, the mount may not answer in time.
+    """Not clean, and a block is written within seconds: while a group peers, a mount may not answer in time.
 
     What `pg stat` says of groups is some seconds old, so that it cannot be asked for that.
     """
