@@ -173,3 +173,15 @@ fn a_record_replaces_a_plain_file_for_its_owner_alone_and_nothing_else() {
     std::fs::create_dir(&path).unwrap();
     assert!(Writer::create(&path, &json!({})).is_err());
 }
+
+#[test]
+fn a_record_goes_into_a_file_that_this_process_holds_open() {
+    use std::os::fd::AsRawFd;
+    let name = std::env::temp_dir().join(format!("leadline-held-{}", std::process::id()));
+    let file = std::fs::File::create_new(&name).unwrap();
+    std::fs::remove_file(&name).unwrap();
+    let path = PathBuf::from(format!("/proc/self/fd/{}", file.as_raw_fd()));
+    let mut writer = Writer::create(&path, &json!({})).unwrap();
+    writer.summary(&json!({})).unwrap();
+    assert!(file.metadata().unwrap().len() > 0);
+}
