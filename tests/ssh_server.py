@@ -13,7 +13,17 @@ from pathlib import Path
 SSHD = shutil.which("sshd") or "/usr/sbin/sshd"
 _START_S = 20.0
 _TRIED = "import socket, sys; sys.exit(socket.socket().connect_ex((sys.argv[1], int(sys.argv[2]))) and 1)"
-_FREE = "import socket; s = socket.socket(); s.bind(('127.0.0.1', 0)); print(s.getsockname()[1])"
+# In a namespace, too, where `ports` cannot look: from the same range, outside that of outgoing connections.
+_FREE = """
+import random, socket
+for port in random.sample(range(10_000, 32_000), 200):
+    try:
+        socket.socket().bind(("127.0.0.1", port))
+    except OSError:
+        continue
+    print(port)
+    break
+"""
 
 
 @contextmanager

@@ -14,6 +14,8 @@ from pathlib import Path
 
 import pytest
 
+from ports import free_ports
+
 PASSWORD = "correct horse"  # noqa: S105 - of a server that lives as long as one test
 
 
@@ -22,13 +24,6 @@ def need(*programs: str) -> None:
     for program in programs:
         if shutil.which(program) is None:
             pytest.skip(f"{program} is not installed")
-
-
-def free_port() -> int:
-    """A port that nobody listened on a moment ago."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 def wait_for_port(port: int, process: subprocess.Popen[bytes], seconds: float = 30) -> None:
@@ -82,7 +77,7 @@ def smb_conf(place: Path, port: int, shared: Path) -> str:
 def smb_server(place: Path, shared: Path) -> Iterator[tuple[int, subprocess.Popen[bytes]]]:
     """smbd on a port of its own, with one user; its port and process."""
     need("smbd", "smbpasswd")
-    port = free_port()
+    port = free_ports()
     conf = place / "smb.conf"
     conf.write_text(smb_conf(place, port, shared))
     subprocess.run(
@@ -114,7 +109,7 @@ def xrootd_conf(place: Path, shared: Path, *more: str) -> str:
 def xrootd_server(place: Path, conf: str, **variables: str) -> Iterator[tuple[int, subprocess.Popen[bytes]]]:
     """xrootd on a port of its own: that, and its process. It refuses to run as root, and is `nobody` then."""
     need("xrootd")
-    port = free_port()
+    port = free_ports()
     file = place / "xrootd.cfg"
     file.write_text(conf)
     words = ["xrootd", "-c", str(file), "-p", str(port), "-n", "test"]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import socket
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
@@ -26,6 +25,7 @@ from leadline.check.rows import ROLES, Row, rows
 from leadline.check.shown import shown
 from leadline.errors import ResultError
 from leadline.observe.ceph.client import NotObservableError
+from ports import free_ports
 
 
 def states(facts: list[Fact], *roles: str) -> dict[tuple[str, str], str]:
@@ -417,9 +417,8 @@ def test_what_a_host_sends_to_all_is_held_against_what_it_sends_along_one_way(
 
 
 def test_streams_on_this_host_are_measured() -> None:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+    addresses = {"a": "127.0.0.1", "b": "127.0.0.2"}
+    port = free_ports(4, tuple(addresses.values()))
 
     def here(words: Mapping[str, Words], limit_s: float) -> dict[str, HostAnswer]:
         children = {
@@ -428,5 +427,5 @@ def test_streams_on_this_host_are_measured() -> None:
         }
         return {host: HostAnswer(child.communicate(timeout=limit_s)[0]) for host, child in children.items()}
 
-    facts = stream_facts({"a": "127.0.0.1", "b": "127.0.0.2"}, here, port)
+    facts = stream_facts(addresses, here, port)
     assert {fact.name for fact in facts if fact.value is None} == set(), facts
