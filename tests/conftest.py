@@ -11,9 +11,10 @@ from pathlib import Path
 
 import pytest
 
-# A shell starts what runs in its background with SIGINT ignored, and children inherit that; but many tests
-# are about what SIGINT does.
+# A shell starts what runs in its background with SIGINT ignored, nohup what it runs with SIGHUP, and children
+# inherit that; but many tests are about what these do.
 signal.signal(signal.SIGINT, signal.default_int_handler)
+signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 LEVELS = Path(__file__).with_name("levels.toml")
 
