@@ -31,6 +31,7 @@ from leadline.lab.record import LabRecord
 from leadline.lab.spec import DEFAULT_NAME, LabSpec, check_directory, check_name, check_spec
 from leadline.lab.status import LabStatus, inspect
 from leadline.lab.targets import LabTarget
+from leadline.trusted import require_own_place
 
 # An empty cluster takes about 30 MiB for each OSD; below this nothing could be measured either.
 _FREE_BYTES_MIN = 2 << 30
@@ -172,6 +173,7 @@ def start(spec: LabSpec, say: Callable[[str], None] = _silent) -> Lab:
     not start: then all processes are ended, and the files stay, for their logs, until `lab down`.
     """
     name, directory = _place(spec)
+    require_own_place(directory, "--dir")
     spec = replace(spec, name=name, directory=directory)
     check_spec(spec)
     check_topology(spec)
@@ -259,12 +261,23 @@ def _prepare(directory: Path) -> bool:
     """Makes the lab's directory, or takes an empty one; True where it was made. Refuses any other."""
     try:
         directory.mkdir(parents=True, mode=0o700)
+        _require_own_parents(directory)
     except FileExistsError:
         _require_empty(directory)
         return False
     except OSError as error:
         raise UsageError(f"{directory} cannot be made: {error.strerror}", "Choose another --dir.") from error
     return True
+
+
+def _require_own_parents(directory: Path) -> None:
+    """Another account may have been the first to make one."""
+    try:
+        require_own_place(directory, "--dir")
+    except UsageError:
+        with suppress(OSError):
+            directory.rmdir()
+        raise
 
 
 def _require_empty(directory: Path) -> None:
