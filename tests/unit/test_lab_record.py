@@ -18,7 +18,6 @@ from leadline.cli.machine.lab import command
 from leadline.errors import LabError, UsageError
 from leadline.lab import mounts, record, registry
 from leadline.lab.cluster import process, stop
-from leadline.lab.journal import LabJournal
 from leadline.lab.paths import GUEST_PREFIX, run_name
 from leadline.lab.record import LabRecord
 from leadline.lab.spec import LabSpec
@@ -347,61 +346,6 @@ def test_start_refuses_a_directory_in_use(tmp_path: Path, content: str) -> None:
     with pytest.raises(UsageError, match=r"not empty|already a lab"):
         leadline_lab.start(LabSpec(directory=directory))
     assert (directory / content).read_text() == "x"
-
-
-@needs_root
-@pytest.mark.parametrize(("owner", "mode"), [(65534, 0o755), (0, 0o775), (0, 0o777), (65534, 0o1777)])
-@pytest.mark.parametrize("below", ["lab", "deeper/lab"])
-def test_no_lab_is_begun_where_another_account_could_exchange_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, owner: int, mode: int, below: str
-) -> None:
-    above = tmp_path / "above"
-    above.mkdir()
-    os.chown(above, owner, owner)
-    above.chmod(mode)
-    monkeypatch.setattr(leadline_lab.lab, "_start_in", lambda *_: pytest.fail("it was begun"))
-    with pytest.raises(UsageError, match=str(above)):
-        leadline_lab.start(LabSpec(directory=above / below))
-    assert list(above.iterdir()) == []
-
-
-@needs_root
-@pytest.mark.parametrize("kind", ["link", "directory"])
-def test_no_lab_is_begun_where_another_account_was_the_first_to_make_a_directory(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
-) -> None:
-    place, precious = tmp_path / "tmp", tmp_path / "precious"
-    place.mkdir()
-    place.chmod(0o1777)
-    precious.mkdir()
-    mkdir = Path.mkdir
-
-    def overtaken(self: Path, mode: int = 0o777, parents: bool = False, exist_ok: bool = False) -> None:
-        if self == place / "new/lab" and not os.path.lexists(place / "new"):
-            (place / "new").symlink_to(precious) if kind == "link" else mkdir(place / "new")
-            os.lchown(place / "new", 65534, 65534)
-        mkdir(self, mode, parents, exist_ok)
-
-    monkeypatch.setattr(Path, "mkdir", overtaken)
-    monkeypatch.setattr(leadline_lab.lab, "_start_in", lambda *_: pytest.fail("it was begun"))
-    with pytest.raises(UsageError, match="belongs to uid 65534"):
-        leadline_lab.start(LabSpec(directory=place / "new/lab"))
-    assert list(precious.iterdir()) == []
-
-
-@needs_root
-def test_nothing_is_started_with_sockets_in_a_directory_that_another_account_made_anew(
-    tmp_path: Path,
-) -> None:
-    made = make_record(tmp_path / "a")
-    run = tmp_path / run_name(made.fsid)
-    record.write_record(replace(made, run_directory=run))
-    run.mkdir()
-    os.chown(run, 65534, 65534)
-    journal = LabJournal(record.read_record(made.directory), dict(os.environ))
-    with pytest.raises(UsageError, match="belongs to user 65534"):
-        journal.start("osd.0", ["true"])
-    assert record.read_record(made.directory).processes == ()
 
 
 def can_mount() -> bool:

@@ -26,7 +26,7 @@ from leadline.lab.network import links, members, mounting
 from leadline.lab.network import make as network
 from leadline.lab.network.checks import check_topology
 from leadline.lab.network.links import NetworkStatus
-from leadline.lab.paths import choose_run_directory
+from leadline.lab.paths import choose_run_directory, labs_home
 from leadline.lab.record import LabRecord
 from leadline.lab.spec import DEFAULT_NAME, LabSpec, check_directory, check_name, check_spec
 from leadline.lab.status import LabStatus, inspect
@@ -173,7 +173,6 @@ def start(spec: LabSpec, say: Callable[[str], None] = _silent) -> Lab:
     not start: then all processes are ended, and the files stay, for their logs, until `lab down`.
     """
     name, directory = _place(spec)
-    require_own_place(directory, "--dir")
     spec = replace(spec, name=name, directory=directory)
     check_spec(spec)
     check_topology(spec)
@@ -245,13 +244,15 @@ def _stop_failed(journal: LabJournal) -> None:
 
 
 def _place(spec: LabSpec) -> tuple[str, Path]:
-    """The lab's name and directory, from what was given of the two."""
+    """The lab's name and directory, from what was given of the two. Raises UsageError for one of others."""
     if spec.name:
         check_name(spec.name)
     if spec.directory is None:
         name = spec.name or DEFAULT_NAME
         registry.forget_gone(os.environ)
+        require_own_place(labs_home(os.environ) / name, "--dir")
         return name, registry.resolve(name, os.environ)
+    require_own_place(spec.directory, "--dir")  # each link on the way, too
     directory = spec.directory.resolve()
     check_directory(directory)
     return spec.name or registry.free_name(directory, os.environ), directory
