@@ -17,10 +17,12 @@ _FREE = "import socket; s = socket.socket(); s.bind(('127.0.0.1', 0)); print(s.g
 
 
 @contextmanager
-def ssh_server(directory: Path, address: str = "127.0.0.1", before: Sequence[str] = ()) -> Iterator[int]:
+def ssh_server(
+    directory: Path, address: str = "127.0.0.1", before: Sequence[str] = (), variables: str = ""
+) -> Iterator[int]:
     """The port. `directory` gets `id`, a user's key, and `known`, the server's; several may share both.
 
-    `before` stands before the command, as `ip netns exec NAME` does.
+    `before` stands before the command, as `ip netns exec NAME` does. `variables`, NAME=VALUE, are set there.
     """
     for name in ("id", "host"):
         if not (directory / name).exists():
@@ -33,7 +35,7 @@ def ssh_server(directory: Path, address: str = "127.0.0.1", before: Sequence[str
     config.write_text(
         f"ListenAddress {address}\nPort {port}\nHostKey {directory}/host\nUsePAM no\nPidFile none\n"
         f"AuthorizedKeysFile {directory}/id.pub\nStrictModes no\nPermitRootLogin yes\n"
-        f"SetEnv XDG_STATE_HOME={directory}/state\n"
+        f"SetEnv XDG_STATE_HOME={directory}/state {variables}\n"
     )
     with (directory / "known").open("a") as known:
         known.write(f"[{address}]:{port} {(directory / 'host.pub').read_text()}")

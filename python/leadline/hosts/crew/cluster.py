@@ -137,10 +137,19 @@ def private_nanny(*arguments: Any, **options: Any) -> Any:
 
 
 def _worker_class(asked: HostsAsked, gaps: dict[str, str] | None) -> Any:
-    """Dask's own; with `gaps` one that says there why it did not start, where Dask's ends all the others."""
+    """Dask's own with words for why it did not start; with `gaps` they are there, and the others start."""
     from distributed.deploy.ssh import Worker
 
-    return Worker if gaps is None else _left_out(asked, gaps, Worker)
+    class TellingWorker(Worker):  # type: ignore[misc]
+        """Its error has what the Python there says."""
+
+        async def start(self) -> None:
+            try:
+                await super().start()
+            except Exception as error:
+                raise await _with_its_words(self, error) from error
+
+    return TellingWorker if gaps is None else _left_out(asked, gaps, TellingWorker)
 
 
 def _left_out(asked: HostsAsked, gaps: dict[str, str], worker_class: Any) -> Any:
@@ -158,10 +167,7 @@ def _left_out(asked: HostsAsked, gaps: dict[str, str], worker_class: Any) -> Any
 
         async def _started(self) -> None:
             self.connect_options.setdefault("connect_timeout", asked.answer_s)
-            try:
-                await super().start()
-            except Exception as error:
-                raise await _with_its_words(self, error) from error
+            await super().start()
 
     return LeftOutWorker
 
@@ -188,7 +194,10 @@ async def _with_its_words(worker: Any, error: Exception) -> Exception:
             break
     else:
         return error
-    return Exception("its Python is older than 3.11" if said[0].startswith("unknown option -P") else said[-1])
+    if said[0].startswith("unknown option -P"):
+        return Exception("its Python is older than 3.11")
+    raised = [line.partition("Error: ")[2] for line in said if "Error: " in line]  # of a traceback
+    return Exception(raised[-1] if raised else said[-1])
 
 
 def _worker(asked: HostsAsked, host: HostAsked, protocol: str) -> dict[str, Any]:
