@@ -27,10 +27,12 @@ for port in random.sample(range(10_000, 32_000), 200):
 
 
 @contextmanager
-def ssh_server(directory: Path, address: str = "127.0.0.1", before: Sequence[str] = ()) -> Iterator[int]:
+def ssh_server(
+    directory: Path, address: str = "127.0.0.1", before: Sequence[str] = (), variables: str = ""
+) -> Iterator[int]:
     """The port. `directory` gets `id`, a user's key, and `known`, the server's; several may share both.
 
-    `before` stands before the command, as `ip netns exec NAME` does.
+    `before` stands before the command, as `ip netns exec NAME` does. `variables`, NAME=VALUE, are set there.
     """
     for name in ("id", "host"):
         if not (directory / name).exists():
@@ -43,7 +45,7 @@ def ssh_server(directory: Path, address: str = "127.0.0.1", before: Sequence[str
     config.write_text(
         f"ListenAddress {address}\nPort {port}\nHostKey {directory}/host\nUsePAM no\nPidFile none\n"
         f"AuthorizedKeysFile {directory}/id.pub\nStrictModes no\nPermitRootLogin yes\n"
-        f"SetEnv XDG_STATE_HOME={directory}/state\n"
+        f"SetEnv XDG_STATE_HOME={directory}/state {variables}\n"
     )
     with (directory / "known").open("a") as known:
         known.write(f"[{address}]:{port} {(directory / 'host.pub').read_text()}")

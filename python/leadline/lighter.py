@@ -1,11 +1,18 @@
-"""Libraries without what they load in passing and nothing here uses: each command would wait for it."""
+"""Libraries without what they load and write in passing, which nothing here uses."""
 
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib.abc import MetaPathFinder
 from types import ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+from leadline.errors import ResultError
+
+if TYPE_CHECKING:
+    import duckdb
 
 
 def special() -> Any:
@@ -25,6 +32,25 @@ def special() -> Any:
     finally:
         del np.f2py, sys.modules["numpy.f2py"]
     return found
+
+
+@contextmanager
+def duckdb_in_memory(**settings: Any) -> Iterator[duckdb.DuckDBPyConnection]:
+    """DuckDB without files. Raises ResultError where the memory of this host does not suffice.
+
+    By itself it writes what does not fit into `.tmp` of the working directory, which another account may have
+    made first: there it would follow links.
+    """
+    import duckdb
+
+    try:
+        with duckdb.connect(config={"temp_directory": "", **settings}) as connection:
+            yield connection
+    except duckdb.OutOfMemoryException as error:
+        raise ResultError(
+            f"the tables do not fit into the memory of this host: {str(error).splitlines()[0]}",
+            "read the result on a host with more memory",
+        ) from None
 
 
 def leave_out_pandas() -> None:

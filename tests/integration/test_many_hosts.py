@@ -18,6 +18,9 @@ import pytest
 from dask_workers import DaskWorkers
 from host_workers import children
 from leadline import _core
+from leadline.errors import UsageError
+from leadline.hosts.crew.cluster import started
+from leadline.hosts.crew.written import HostAsked, HostsAsked
 from leadline.store.reader import open_result
 from ssh_server import SSHD, ssh_server
 from support import Process, command_line, wait_for_event
@@ -344,6 +347,23 @@ def test_hosts_reached_by_ssh_with_tls(tiny: Path, target: Path, tmp_path: Path)
         assert resumed.returncode == 0, resumed.stderr
     assert [row.hosts for row in open_result(out).trials()] == [2, 2]
     assert list(target.iterdir()) == []
+
+
+@pytest.mark.skipif(not Path(SSHD).exists() or os.geteuid() != 0, reason="needs OpenSSH's server, as root")
+def test_a_host_where_others_could_exchange_what_dask_writes_says_so(tmp_path: Path) -> None:
+    from distributed import Security
+
+    unsafe = tmp_path / "unsafe"
+    unsafe.mkdir()
+    unsafe.chmod(0o777)
+    with ssh_server(tmp_path, variables=f"TMPDIR={unsafe}") as port:
+        ssh = {"port": port, "username": "root", "client_keys": [f"{tmp_path}/id"]}
+        alpha = HostAsked("alpha", "127.0.0.1", ssh={**ssh, "known_hosts": f"{tmp_path}/known"})
+        asked = HostsAsked((alpha,), listen="127.0.0.1", plain_tcp=True)
+        plain = Security(require_encryption=False)
+        with pytest.raises(UsageError, match=f"others may write {unsafe}"), started(asked, plain):
+            pass
+    assert list(unsafe.iterdir()) == []
 
 
 def of_state(directory: Path) -> list[str]:

@@ -17,6 +17,7 @@ import pytest
 
 from leadline.cli.main import run_command_line
 from leadline.errors import LabError, UsageError
+from leadline.lab.cluster import process
 from leadline.lab.guest import (
     agent as guest_agent,
 )
@@ -205,6 +206,25 @@ def record(tmp_path: Path, auth: str = "cephx", gateways: tuple[GatewayRecord, .
 
 
 KEYRING = "[mon.]\n\tkey = bW9u\n[client.admin]\n\tkey = c2VjcmV0PT0=\n\tcaps mon = allow *\n"
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="another user needs root")
+def test_a_note_on_kvm_is_written_and_believed_where_no_other_account_could_have_put_it(
+    tmp_path: Path,
+) -> None:
+    variables, precious = {"XDG_CACHE_HOME": str(tmp_path)}, tmp_path / "precious"
+    home = tmp_path / "leadline" / "guest"
+    home.mkdir(parents=True)
+    precious.write_text("precious")
+    guest._note_kvm_is_bad(variables)
+    assert guest._kvm_is_known_bad(variables)
+    (home / "kvm-does-not-start").unlink()
+    (home / "kvm-does-not-start").symlink_to(precious)
+    os.chown(home, 65534, 65534)
+    guest._note_kvm_is_bad(variables)
+    assert precious.read_text() == "precious"
+    precious.write_text(process.boot_id())
+    assert not guest._kvm_is_known_bad(variables)
 
 
 def test_the_key_is_an_option_of_the_mount_and_in_no_representation(tmp_path: Path) -> None:

@@ -1,11 +1,16 @@
-"""What commands leave out of libraries is not loaded, and is there for whoever asks for it by name."""
+"""What commands leave out of libraries is not loaded nor written, and is there for who asks by name."""
 
 from __future__ import annotations
 
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
+
+from leadline import lighter
+from leadline.errors import ResultError
+from leadline.lighter import duckdb_in_memory
 
 
 def said(program: str) -> str:
@@ -36,3 +41,22 @@ print(pyarrow.array(["a"]).to_pylist(), "pandas" in sys.modules)
 """
     assert said(program.replace("WHERE", "leave_out_pandas()")) == "['a'] False"
     assert said(program.replace("WHERE", "")) == "['a'] True"
+
+
+def test_no_question_writes_into_the_working_directory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another account may have made `.tmp` there, with links in it: DuckDB's names are known."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / ".tmp").mkdir()
+    larger = "CREATE TABLE t AS SELECT hash(i)::VARCHAR || hash(i + 1)::VARCHAR FROM range(300000) r(i)"
+    small = duckdb_in_memory(memory_limit="6MB")
+    with pytest.raises(ResultError, match="do not fit into the memory"), small as connection:
+        connection.execute(larger)
+    assert [*tmp_path.iterdir(), *(tmp_path / ".tmp").iterdir()] == [tmp_path / ".tmp"]
+
+
+def test_all_of_the_package_asks_duckdb_that_way() -> None:
+    package = Path(lighter.__file__).parent
+    files = [path for path in package.rglob("*.py") if "duckdb.connect(" in path.read_text(encoding="utf-8")]
+    assert files == [Path(lighter.__file__)]

@@ -224,4 +224,5 @@ def test_the_keyring_in_force_is_named_and_what_mount_ceph_would_not_find() -> N
     )
     text = "\n".join(plan_lines(make_plan(none, ())))
     assert "ls -l" not in text
-    assert "ceph auth get client.media -o /etc/ceph/ceph.client.media.keyring" in text
+    made = text.index("install -m 600 /dev/null /etc/ceph/ceph.client.media.keyring")
+    assert made < text.index("ceph auth get client.media -o /etc/ceph/ceph.client.media.keyring")

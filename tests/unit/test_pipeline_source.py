@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import shutil
 import socket
@@ -18,6 +19,7 @@ from leadline.workloads.pipeline.job import Film
 from leadline.workloads.pipeline.source.film import make_film
 from leadline.workloads.pipeline.source.peers import account_of
 from leadline.workloads.pipeline.source.server import source_server
+from private_mounts import as_user
 
 CONTENT = b"a film" * 1000
 NOTHING = b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
@@ -117,6 +119,28 @@ def test_root_makes_no_film_in_a_cache_that_another_user_could_fill_with_links(t
     with pytest.raises(StudyError, match=r"a film is not kept in .*belongs to uid 65534"):
         make_film(Film(width=64, height=64, frame_rate=25, duration_ns=1), place, lambda: False)
     assert list(place.parent.iterdir()) == []
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="to be two users needs root")
+def test_an_account_empties_no_file_of_its_own_by_a_link_in_a_cache_of_others(tmp_path: Path) -> None:
+    place, precious = tmp_path / "films" / "film.mov", tmp_path / "precious"
+    place.parent.mkdir()
+    precious.write_text("precious")
+    (place.parent / ".lock").symlink_to(precious)
+    os.chown(precious, 65534, 65534)
+    os.chown(place.parent, 65533, 65533)
+    place.parent.chmod(0o777)
+    for way in (tmp_path, *tmp_path.parents):
+        way.chmod(way.stat().st_mode | 0o011)
+
+    def make() -> None:
+        with pytest.raises(StudyError):
+            make_film(Film(width=64, height=64, frame_rate=25, duration_ns=1), place, lambda: True)
+
+    with (place.parent / ".lock").open("rb") as held:
+        fcntl.flock(held, fcntl.LOCK_EX)  # so that no film is made where the link is followed
+        as_user(65534, make)
+    assert precious.read_text() == "precious"
 
 
 @pytest.mark.skipif(shutil.which("ffmpeg") is None, reason="ffmpeg makes the film")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import errno
 import os
 import stat
 from pathlib import Path
@@ -112,6 +113,21 @@ def test_a_directory_that_another_account_makes_first_gets_nothing_of_root(
     with pytest.raises(UsageError, match=f"belongs to uid {OTHER}"):
         create_result(place / "new" / "deeper" / "r", manifest(), clock())
     assert [*own.iterdir(), *(place / "new").iterdir()] == []
+
+
+def test_a_file_stays_where_storage_says_at_the_last_moment_that_the_new_one_has_no_room(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    report = tmp_path / "report.html"
+    report.write_text("good")
+
+    def full(_: int) -> None:
+        raise OSError(errno.EDQUOT, os.strerror(errno.EDQUOT))
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(UsageError, match="quota exceeded"):
+        write_file(report, b"new", "-o")
+    assert (report.read_text(), list(tmp_path.iterdir())) == ("good", [report])
 
 
 def test_a_file_is_written_into_a_directory_that_is_there_only(tmp_path: Path) -> None:

@@ -283,3 +283,21 @@ def test_one_change_that_cannot_be_put_back_for_any_reason_keeps_no_other_from_i
     assert len(found.back) == len(_WORDS) - 1
     assert found.left[0].startswith("swappiness on this host: ")
     assert f"{tuned.journal.path}, line " in found.left[0]
+
+
+def test_a_file_of_the_users_that_is_called_lock_is_not_written(tuned: Tuned) -> None:
+    lock = tuned.journal.directory / "lock"
+    lock.parent.mkdir(mode=0o700)
+    lock.write_text("the user's own\n")
+    with pytest.raises(RefusedChangeError, match="is no lock of leadline's"):
+        tuned.apply()
+    assert lock.read_text() == "the user's own\n"
+    assert tuned.values == tuned.before
+
+
+def test_a_lock_of_which_a_lost_power_left_zeros_is_one(tuned: Tuned) -> None:
+    lock = tuned.journal.directory / "lock"
+    lock.parent.mkdir(mode=0o700)
+    lock.write_bytes(bytes(21))
+    with tuned.journal.locked():
+        assert lock.read_bytes().split()[0] == str(os.getpid()).encode()

@@ -9,11 +9,13 @@ import pytest
 from leadline.errors import RefusedChangeError, ResultError
 from leadline.observe.mounts.fuse_client import arguments_again
 from leadline.observe.mounts.mountinfo import parse_mountinfo
+from leadline.tuning.proving import mounts
 from leadline.tuning.proving.asked import client_option, needs_mounts
 from leadline.tuning.proving.designs import design_of
-from leadline.tuning.proving.mounts import ProofMounts, proof_mounts
+from leadline.tuning.proving.mounts import ProofMounts, new_directory, proof_mounts
 from leadline.tuning.settings import settings
 
+PLACE = "/tmp/leadline-mounts-0123456789ab"
 LINE = "40 30 0:50 / /mnt/ceph rw,nosuid - fuse.ceph-fuse ceph-fuse rw,user_id=0\n"
 
 
@@ -60,15 +62,15 @@ def test_what_is_no_option_of_a_client_is_refused_before_anything_is_mounted() -
 def test_each_state_is_a_place_below_its_mount_with_its_own_options() -> None:
     (mount,) = parse_mountinfo(LINE)
     design = design_of("together", ("client_oc",))
-    found = proof_mounts("/mnt/ceph/films/new", mount, "/tmp/m", design, {"client_oc": "false"})
+    found = proof_mounts("/mnt/ceph/films/new", mount, PLACE, design, {"client_oc": "false"})
     assert found.options == {"without": {}, "with": {"client_oc": "false"}}
     assert (found.path("without"), found.path("with")) == (
-        "/tmp/m/without/films/new",
-        "/tmp/m/with/films/new",
+        f"{PLACE}/without/films/new",
+        f"{PLACE}/with/films/new",
     )
     assert ProofMounts.from_json(found.as_json()) == found
-    top = proof_mounts("/mnt/ceph", mount, "/tmp/m", design, {"client_oc": "false"})
-    assert top.path("with") == "/tmp/m/with"
+    top = proof_mounts("/mnt/ceph", mount, PLACE, design, {"client_oc": "false"})
+    assert top.path("with") == f"{PLACE}/with"
 
 
 def test_more_states_than_mounts_are_refused() -> None:
@@ -76,7 +78,7 @@ def test_more_states_than_mounts_are_refused() -> None:
     names = tuple(f"client_{number}" for number in range(5))
     design = design_of("factorial", names)
     with pytest.raises(RefusedChangeError, match="16 states are 16 mounts, more than 8"):
-        proof_mounts("/mnt/ceph", mount, "/tmp/m", design, dict.fromkeys(names, "1"))
+        proof_mounts("/mnt/ceph", mount, PLACE, design, dict.fromkeys(names, "1"))
 
 
 @pytest.mark.parametrize(
@@ -87,13 +89,16 @@ def test_more_states_than_mounts_are_refused() -> None:
         {"options": {"..": {}}},
         {"options": {"with": {"a b": "1"}}},
         {"below": ...},
+        {"directory": "/var/log"},
+        {"directory": "leadline-mounts-0123456789ab"},
+        {"directory": f"{PLACE}/.."},
     ],
 )
 def test_a_damaged_word_of_mounts_is_refused(damage: dict[str, object]) -> None:
     whole: dict[str, object] = {
         "present": "/mnt",
         "below": "",
-        "directory": "/tmp/m",
+        "directory": PLACE,
         "options": {"with": {}},
     }
     whole.update(damage)
@@ -101,3 +106,19 @@ def test_a_damaged_word_of_mounts_is_refused(damage: dict[str, object]) -> None:
         del whole["below"]
     with pytest.raises(ResultError):
         ProofMounts.from_json(whole)
+
+
+def test_a_new_directory_of_mounts_is_one_that_a_stored_proof_may_name() -> None:
+    whole = {"present": "/mnt", "below": "", "directory": new_directory(), "options": {"with": {}}}
+    assert ProofMounts.from_json(whole).as_json() == whole
+
+
+def test_only_what_a_proof_made_beside_its_mounts_is_removed(tmp_path: Path) -> None:
+    directory = tmp_path / Path(PLACE).name
+    (directory / "with").mkdir(parents=True)
+    (directory / "theirs").mkdir()
+    for name in ("with.asok", "with.log", "other.log"):
+        (directory / name).touch()
+    wanted = ProofMounts("/mnt", "", str(directory), {"with": {}})
+    mounts._remove(wanted)
+    assert sorted(path.name for path in directory.iterdir()) == ["other.log", "theirs"]

@@ -34,6 +34,9 @@ def write_file(path: Path, data: bytes, option: str = "") -> None:
                 _keep_rights(path, file.fileno())
                 file.write(data)
                 file.flush()
+                os.fsync(
+                    file.fileno()
+                )  # storage with a quota, or behind a network, says only now that it is full
                 partial.replace(path)
             except BaseException:
                 with suppress(OSError):

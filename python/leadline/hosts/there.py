@@ -7,14 +7,18 @@ from __future__ import annotations
 
 import asyncio
 import subprocess
+import sys
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 from leadline.errors import LeadlineError
 from leadline.hosts.answers import packed
+from leadline.trusted import why_not_place
 
+_SCRATCH = "dask-scratch-space"  # Dask's name for it, wherever it is
 _AT_ONCE_BYTES = 16 << 20  # what comes with the answer to `begin`; the rest is asked for file by file
 
 
@@ -54,12 +58,23 @@ def probe(need: Mapping[str, Any]) -> dict[str, Any]:
     from leadline.hosts import onhost
     from leadline.observe.host import host
 
+    if why := why_not_own_modules(sys.path):
+        return {
+            "refused": f"Dask's directory for modules there is not this account's alone: {why}",
+            "remedy": "remove it, and start Dask with DASK_TEMPORARY_DIRECTORY set to a private directory",
+        }
     found = onhost.probe(need)
     if "refused" in found:
         return found
     targets = {name: _target(url) for name, url in need.get("targets", {}).items()}
     room = {"memory_bytes": host.memory_bytes(), "memory_room": host.memory_room()}
     return {**found, **room, "facts": host.facts(), "targets": targets}
+
+
+def why_not_own_modules(directories: Sequence[str]) -> str:
+    """Why another account could put modules where a worker of Dask looks first; "" where none could."""
+    scratch = [Path(one) for one in directories if _SCRATCH in Path(one).parts]
+    return next(filter(None, map(why_not_place, scratch)), "")
 
 
 def begin(attempt: str, start_unix_ns: int) -> dict[str, Any]:

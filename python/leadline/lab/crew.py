@@ -88,7 +88,9 @@ class LabCrew:
             remove_tree(self._directory)
 
     def _run(self, name: str, words: Sequence[str]) -> None:
-        variables = environment(self._lab.fsid, self._lab.directory, module_environment() | _CONFIGURATION)
+        # Else Dask takes a directory in /tmp by a known name, which another account may have made first.
+        dask = _CONFIGURATION | {"DASK_TEMPORARY_DIRECTORY": str(self._directory)}
+        variables = environment(self._lab.fsid, self._lab.directory, module_environment() | dask)
         log = os.open(self._lab.paths.log(f"dask-{name}"), _APPEND, 0o600)
         try:
             self._running[name] = subprocess.Popen(

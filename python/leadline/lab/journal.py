@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from leadline.errors import LabError
+from leadline.lab import own
 from leadline.lab.cgroups import ControlGroups
 from leadline.lab.cluster import logs, process
 from leadline.lab.network.make import entered
@@ -40,6 +41,7 @@ class LabJournal:
         `extra` is added to its environment. In a lab with hosts it runs on `host`, or where it was placed.
         """
         with self._changing:
+            self.require_own_sockets()
             self.update(starting_process=name)
             variables = {**self.variables, **(extra or {})}
             command = [*self._entered(name, host), *command]
@@ -48,6 +50,13 @@ class LabJournal:
             others = tuple(item for item in self.record.processes if item.name != name)
             self.update(starting_process="", processes=(*others, identity))
         return identity
+
+    def require_own_sockets(self) -> None:
+        """Raises UsageError where their directory is gone, as in /tmp it may, or another account's now."""
+        run = self.record.run_directory
+        if run.parent != self.record.directory:
+            with own.opened(run):
+                pass
 
     def _entered(self, name: str, host: str) -> list[str]:
         """What puts a process on its host."""

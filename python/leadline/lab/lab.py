@@ -26,11 +26,12 @@ from leadline.lab.network import links, members, mounting
 from leadline.lab.network import make as network
 from leadline.lab.network.checks import check_topology
 from leadline.lab.network.links import NetworkStatus
-from leadline.lab.paths import choose_run_directory
+from leadline.lab.paths import choose_run_directory, labs_home
 from leadline.lab.record import LabRecord
 from leadline.lab.spec import DEFAULT_NAME, LabSpec, check_directory, check_name, check_spec
 from leadline.lab.status import LabStatus, inspect
 from leadline.lab.targets import LabTarget
+from leadline.trusted import require_own_place
 
 # An empty cluster takes about 30 MiB for each OSD; below this nothing could be measured either.
 _FREE_BYTES_MIN = 2 << 30
@@ -243,13 +244,15 @@ def _stop_failed(journal: LabJournal) -> None:
 
 
 def _place(spec: LabSpec) -> tuple[str, Path]:
-    """The lab's name and directory, from what was given of the two."""
+    """The lab's name and directory, from what was given of the two. Raises UsageError for one of others."""
     if spec.name:
         check_name(spec.name)
     if spec.directory is None:
         name = spec.name or DEFAULT_NAME
         registry.forget_gone(os.environ)
+        require_own_place(labs_home(os.environ) / name, "--dir")
         return name, registry.resolve(name, os.environ)
+    require_own_place(spec.directory, "--dir")  # each link on the way, too
     directory = spec.directory.resolve()
     check_directory(directory)
     return spec.name or registry.free_name(directory, os.environ), directory
@@ -259,12 +262,23 @@ def _prepare(directory: Path) -> bool:
     """Makes the lab's directory, or takes an empty one; True where it was made. Refuses any other."""
     try:
         directory.mkdir(parents=True, mode=0o700)
+        _require_own_parents(directory)
     except FileExistsError:
         _require_empty(directory)
         return False
     except OSError as error:
         raise UsageError(f"{directory} cannot be made: {error.strerror}", "Choose another --dir.") from error
     return True
+
+
+def _require_own_parents(directory: Path) -> None:
+    """Another account may have been the first to make one."""
+    try:
+        require_own_place(directory, "--dir")
+    except UsageError:
+        with suppress(OSError):
+            directory.rmdir()
+        raise
 
 
 def _require_empty(directory: Path) -> None:

@@ -10,6 +10,7 @@ from pathlib import Path
 from leadline import wires
 from leadline.faults import FILE as FAULTS
 from leadline.lab.spec import LabSpec
+from leadline.trusted import why_not_place
 
 # sun_path of a unix socket holds 108 bytes with the final zero (unix(7)).
 SOCKET_PATH_BYTES_MAX = 107
@@ -156,14 +157,11 @@ def choose_run_directory(directory: Path, fsid: str, variables: Mapping[str, str
     if len(os.fsencode(inside / _LONGEST_SOCKET)) <= SOCKET_PATH_BYTES_MAX:
         return inside
     user = variables.get("XDG_RUNTIME_DIR", "")
-    usable = user.startswith("/") and len(user) < 40 and _is_own(user)
+    usable = user.startswith("/") and len(user) < 40 and _is_own(Path(user))
     base = Path(user if usable else "/tmp")  # noqa: S108 - made with mode 0700, and only where it did not exist
     return base / run_name(fsid)
 
 
-def _is_own(directory: str) -> bool:
+def _is_own(directory: Path) -> bool:
     """True for a directory of this account's: after `sudo` the variable may name the other account's."""
-    try:
-        return os.stat(directory).st_uid == os.geteuid() and os.access(directory, os.W_OK)  # noqa: PTH116
-    except OSError:
-        return False
+    return not why_not_place(directory) and directory.is_dir() and os.access(directory, os.W_OK)

@@ -12,6 +12,7 @@ from leadline.lab.network import make as network
 from leadline.lab.paths import labs_home
 from leadline.lab.record import FILE, is_unborn
 from leadline.lab.spec import DEFAULT_NAME, check_name
+from leadline.trusted import why_not_place
 
 
 def resolve(name_or_directory: str, variables: Mapping[str, str]) -> Path:
@@ -56,6 +57,11 @@ def default_directory(variables: Mapping[str, str]) -> Path | None:
 def claim(name: str, directory: Path, variables: Mapping[str, str]) -> None:
     """Enters a lab outside the state home under its name. Raises UsageError where the name is taken."""
     home = labs_home(variables)
+    if why := why_not_place(home / name):
+        raise UsageError(
+            f"the names of labs are not kept in {home}: {why}",
+            "Set XDG_STATE_HOME to a directory of this account's.",
+        )
     home.mkdir(parents=True, exist_ok=True, mode=0o700)
     entry = home / name
     if entry.resolve() == directory:
@@ -84,7 +90,7 @@ def free_name(directory: Path, variables: Mapping[str, str]) -> str:
 def forget_gone(variables: Mapping[str, str], directory: Path | None = None) -> None:
     """Removes the links to labs that are gone, and to `directory`."""
     home = labs_home(variables)
-    for entry in home.iterdir() if home.is_dir() else ():
+    for entry in home.iterdir() if home.is_dir() and not why_not_place(home) else ():
         if entry.is_symlink() and (not entry.exists() or entry.resolve() == directory):
             entry.unlink(missing_ok=True)
 

@@ -205,8 +205,11 @@ def _keyring_steps(facts: MountFacts) -> list[Step]:
     words = f"The present client: {facts.keyring_words}. By {conf} mount.ceph takes {takes}."
     if facts.keyring is None:
         file = f"/etc/ceph/{cluster_name(facts.conf)}.{user}.keyring"
-        get = shlex.join(("ceph", "auth", "get", user, "-o", file))
-        commands: tuple[str, ...] = (f"{get} && {shlex.join(('chmod', '600', file))}",)
+        # The file is its owner's alone before the key is in it.
+        commands: tuple[str, ...] = (
+            shlex.join(("install", "-m", "600", "/dev/null", file)),
+            shlex.join(("ceph", "auth", "get", user, "-o", file)),
+        )
     else:
         commands = (f"# in {conf}, section [{user}]: keyring = {facts.keyring}",)
     return [Step("let mount.ceph find the key, on every host", commands, words)]

@@ -12,14 +12,14 @@ import json
 import os
 import stat
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import NamedTuple
 
-from leadline.errors import LeadlineError
+from leadline.errors import LeadlineError, UsageError
 from leadline.removal import discard_tree, open_directory
 from leadline.store.files import MARK, is_unfinished, make_parents, sync_directory, unfinished
-from leadline.trusted import own_place
+from leadline.trusted import own_place, why_not_place
 
 _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 _OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
@@ -62,6 +62,28 @@ def making(place: Path, mode: int) -> Iterator[tuple[Path, int]]:
             os.close(mark)
     finally:
         os.close(directory)
+
+
+@contextmanager
+def temporary(parent: Path) -> Iterator[Path]:
+    """A new directory in `parent`, where temporary files go, for this account alone; it is gone afterwards.
+
+    What a killed command left goes first. Raises UsageError where none can be made, or is not safe.
+    """
+    place = parent / "temporary"
+    why = why_not_place(place)
+    with ExitStack() as stack:
+        if not why:
+            try:
+                directory, _ = stack.enter_context(making(place, 0o700))
+            except OSError as error:
+                why = error.strerror or str(error)
+        if why:
+            raise UsageError(
+                f"no temporary directory can be made in {parent}: {why}",
+                "set TMPDIR to a directory of this account's",
+            )
+        yield directory
 
 
 def _mark(directory: int, path: Path) -> int:

@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from leadline.lighter import duckdb_in_memory
 from leadline.tracing.counted.belongs import (
     ANCESTORS_SQL,
     LOOKED_AT,
@@ -98,10 +99,9 @@ class FileTally:
 @contextmanager
 def views(tables: TraceTables, shared: Shares, speed: Speeds) -> Iterator[duckdb.DuckDBPyConnection]:
     """A connection with the views `files`, `processes`, `copies` and `trial`, and nothing else in reach."""
-    import duckdb
     import pyarrow as pa
 
-    with duckdb.connect() as connection:
+    with duckdb_in_memory() as connection:
         connection.execute("SET enable_external_access = false")
         # Sums of fractions depend on their order, and a report made again is the same to the last digit.
         connection.execute("SET threads = 1")

@@ -8,6 +8,7 @@ from importlib import resources
 from typing import TYPE_CHECKING, Any, Literal
 
 from leadline.errors import SpecError
+from leadline.lighter import duckdb_in_memory
 from leadline.tracing.rules import Shown
 from leadline.written.yaml_source import read_table
 
@@ -97,7 +98,7 @@ def _held(values: Mapping[str, Any], table: tuple[CauseRule, ...]) -> list[tuple
         for name, value in values.items()
     )
     found: list[tuple[str, Cause]] = []
-    with duckdb.connect() as connection:
+    with duckdb_in_memory() as connection:
         connection.execute(f"CREATE TABLE seen AS SELECT {columns}", [values[name] for name in names])
         for rule in table:
             query = f"SELECT ({rule.weight})::DOUBLE FROM seen WHERE {rule.where}"  # noqa: S608 - our own table

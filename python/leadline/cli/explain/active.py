@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import sys
-import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -53,6 +52,8 @@ class AskedExperiment:
 
 def decide_by_experiment(directory: Path, wanted: str | None, asked: AskedExperiment) -> int:
     """Choose, show, ask, run, say. Returns the exit code of the run where it did not end."""
+    from leadline.observe.answering import temporary_directory
+    from leadline.store.making import temporary
     from leadline.store.reader import open_result
     from leadline.verdict.diagnosed.experiments import choose, possible
     from leadline.verdict.diagnosed.of_result import diagnose_result
@@ -68,8 +69,8 @@ def decide_by_experiment(directory: Path, wanted: str | None, asked: AskedExperi
     if chosen is None:
         echo("No experiment that could be made here tells the likely causes apart.")
         return 0
-    with tempfile.TemporaryDirectory(prefix="leadline-") as place:
-        study = _write_study(Path(place), result, planned, chosen)
+    with temporary(Path(temporary_directory())) as place:
+        study = _write_study(place, result, planned, chosen)
         return _make(study, result, planned, chosen, asked)
 
 

@@ -9,13 +9,14 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from leadline.errors import UsageError
 from leadline.hosts.crew.connect import tls_options
 from leadline.hosts.crew.written import HostAsked, HostsAsked
+from leadline.hosts.own.scratch import private_scratch
 from leadline.interpreter import remote_command, remote_python
 
 if TYPE_CHECKING:
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 
 _CLOSE_S = 20.0
 _NO_DASHBOARD = "127.0.0.1:0"  # Dask serves some pages even then: to nobody else
+_SCRATCH = private_scratch.__module__
 _THREADS = 1  # Dask is handed no tasks
 # Workers inherit it. One that waits looks at itself a hundred times a second, unless it is told not to.
 _CONFIGURATION = {
@@ -46,9 +48,10 @@ def started(
     from distributed import SpecCluster
 
     protocol = "tls://" if asked.tls is not None else "tcp://"
-    scheduler = {
-        "cls": scheduler_class(),
-        "options": {
+    kind = _worker_class(asked, gaps)
+    workers = {host.name: {"cls": kind, "options": _worker(asked, host, protocol)} for host in asked.hosts}
+    with private_scratch() as scratch:
+        options = {
             "host": asked.listen or _listen(asked, gaps),
             "port": 0,
             "protocol": protocol,
@@ -56,26 +59,29 @@ def started(
             "dashboard": False,
             "dashboard_address": _NO_DASHBOARD,
             "allowed_failures": 0,
-        },
-    }
-    kind = _worker_class(asked, gaps)
-    workers = {host.name: {"cls": kind, "options": _worker(asked, host, protocol)} for host in asked.hosts}
-    try:
-        with dask.config.set(_CONFIGURATION):
-            cluster = SpecCluster(
-                workers=workers, scheduler=scheduler, security=security, name="leadline", silence_logs=False
-            )
-    except Exception as error:  # asyncssh, OSError and bare Exceptions of Dask
-        lines = str(error).strip().splitlines() or [type(error).__name__]
-        raise UsageError(
-            f"the hosts of {asked.source} could not be started by SSH: {lines[0]}",
-            "try `ssh HOST PYTHON -m leadline --version` for each; see docs/many-hosts.md",
-        ) from error
-    try:
-        yield cluster
-    finally:
-        with suppress(Exception):
-            cluster.close(timeout=_CLOSE_S)
+            "local_directory": str(scratch),
+        }
+        scheduler = {"cls": scheduler_class(), "options": options}
+        try:
+            with dask.config.set(_CONFIGURATION):
+                cluster = SpecCluster(
+                    workers=workers,
+                    scheduler=scheduler,
+                    security=security,
+                    name="leadline",
+                    silence_logs=False,
+                )
+        except Exception as error:  # asyncssh, OSError and bare Exceptions of Dask
+            lines = str(error).strip().splitlines() or [type(error).__name__]
+            raise UsageError(
+                f"the hosts of {asked.source} could not be started by SSH: {lines[0]}",
+                "try `ssh HOST PYTHON -m leadline --version` for each; see docs/many-hosts.md",
+            ) from error
+        try:
+            yield cluster
+        finally:
+            with suppress(Exception):
+                cluster.close(timeout=_CLOSE_S)
 
 
 # What workers, this command's own client and its cluster ask of the scheduler.
@@ -99,8 +105,8 @@ def scheduler_class() -> Any:
     class CrewScheduler(Scheduler):  # type: ignore[misc]
         """For the hosts of one command."""
 
-        def __init__(self, *arguments: Any, **options: Any) -> None:
-            super().__init__(*arguments, **options)
+        def __init__(self, *arguments: Any, local_directory: str, **options: Any) -> None:
+            super().__init__(*arguments, local_directory=local_directory, **options)
             self.blocked_handlers = sorted(self.handlers.keys() - _OPERATIONS)
             for name in _NO_STREAM:
                 self.stream_handlers.pop(name, None)
@@ -108,11 +114,42 @@ def scheduler_class() -> Any:
     return CrewScheduler
 
 
+def private_nanny(*arguments: Any, **options: Any) -> Any:
+    """Dask's nanny with a directory of its own for it and its worker: it is started on hosts by this name."""
+    from distributed import Nanny
+
+    stack = ExitStack()
+    scratch = stack.enter_context(private_scratch())
+
+    class PrivateNanny(Nanny):  # type: ignore[misc]
+        """It removes the directory when its worker has ended."""
+
+        async def close(self, *arguments: Any, **options: Any) -> Any:
+            try:
+                return await super().close(*arguments, **options)
+            finally:
+                stack.close()
+
+    with stack:
+        nanny = PrivateNanny(*arguments, **options, local_directory=str(scratch))
+        stack = stack.pop_all()
+    return nanny
+
+
 def _worker_class(asked: HostsAsked, gaps: dict[str, str] | None) -> Any:
-    """Dask's own; with `gaps` one that says there why it did not start, where Dask's ends all the others."""
+    """Dask's own with words for why it did not start; with `gaps` they are there, and the others start."""
     from distributed.deploy.ssh import Worker
 
-    return Worker if gaps is None else _left_out(asked, gaps, Worker)
+    class TellingWorker(Worker):  # type: ignore[misc]
+        """Its error has what the Python there says."""
+
+        async def start(self) -> None:
+            try:
+                await super().start()
+            except Exception as error:
+                raise await _with_its_words(self, error) from error
+
+    return TellingWorker if gaps is None else _left_out(asked, gaps, TellingWorker)
 
 
 def _left_out(asked: HostsAsked, gaps: dict[str, str], worker_class: Any) -> Any:
@@ -130,10 +167,7 @@ def _left_out(asked: HostsAsked, gaps: dict[str, str], worker_class: Any) -> Any
 
         async def _started(self) -> None:
             self.connect_options.setdefault("connect_timeout", asked.answer_s)
-            try:
-                await super().start()
-            except Exception as error:
-                raise await _with_its_words(self, error) from error
+            await super().start()
 
     return LeftOutWorker
 
@@ -150,14 +184,20 @@ def _unreached(error: Exception, limit_s: float) -> str:
 
 
 async def _with_its_words(worker: Any, error: Exception) -> Exception:
-    """Dask says that a worker failed to start, and not why: what the Python there says to leadline's name."""
+    """Dask says that a worker failed to start, and not why: what the Python there says to our names."""
     if not worker.connection or "failed to start" not in str(error):
         return error
-    done = await worker.connection.run(remote_command(worker.remote_python, "leadline", "--version"))
-    said = str(done.stderr or "").strip().splitlines()
-    if not done.exit_status or not said:
+    for words in (("leadline", "--version"), (_SCRATCH,)):
+        done = await worker.connection.run(remote_command(worker.remote_python, *words))
+        said = str(done.stderr or "").strip().splitlines()
+        if done.exit_status and said:
+            break
+    else:
         return error
-    return Exception("its Python is older than 3.11" if said[0].startswith("unknown option -P") else said[-1])
+    if said[0].startswith("unknown option -P"):
+        return Exception("its Python is older than 3.11")
+    raised = [line.partition("Error: ")[2] for line in said if "Error: " in line]  # of a traceback
+    return Exception(raised[-1] if raised else said[-1])
 
 
 def _worker(asked: HostsAsked, host: HostAsked, protocol: str) -> dict[str, Any]:
@@ -181,7 +221,7 @@ def _worker(asked: HostsAsked, host: HostAsked, protocol: str) -> dict[str, Any]
         "address": host.address,
         "connect_options": connect,
         "kwargs": options,
-        "worker_class": "distributed.Nanny",
+        "worker_class": f"{__name__}.{private_nanny.__name__}",
         "remote_python": remote_python(host.python),
     }
 

@@ -131,6 +131,7 @@ def _start_or_say_why(starter: Starter, gateway: Gateway) -> GatewayRecord:
 
 def start(starter: Starter, gateway: Gateway, port: int = 0) -> GatewayRecord:
     """Starts one gateway, on `port` or a free one. Raises LabError where it does not serve in time."""
+    starter.journal.require_own_sockets()
     _make_user(starter, gateway)
     for _ in range(_ATTEMPTS):
         place = starter.place(gateway.name, port or starter.free_port())

@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from leadline.errors import LabError, UsageError
+from leadline.foreign import read_plain
 from leadline.interpreter import script_command
 from leadline.lab.cluster import process
 from leadline.lab.guest import (
@@ -48,11 +49,13 @@ from leadline.lab.journal import LabJournal
 from leadline.lab.lab import Lab
 from leadline.lab.paths import GUEST_PREFIX
 from leadline.lab.record import GUEST, LabRecord, locked, read_record
+from leadline.trusted import why_not_file
 
 HOST_NAME = "leadline-guest"
 TIMED_OUT = 124  # as timeout(1) has it
 _KVM = Path("/dev/kvm")
 _KVM_DEADLINE_S = 8.0
+_NOTE_BYTES_MAX = 1 << 10
 _SIGNAL_GRACE_S = 20.0
 _POWER_OFF_DEADLINE_S = 90.0
 _SHARE_OPTIONS = "trans=virtio,version=9p2000.L,msize=512000,cache=mmap"
@@ -192,8 +195,7 @@ class Machine:
         asked = self._request.accelerator
         if asked != "auto":
             return (asked,)
-        note = _kvm_note(self._request.variables)
-        known_bad = note.is_file() and note.read_text() == process.boot_id()
+        known_bad = _kvm_is_known_bad(self._request.variables)
         return ("tcg",) if known_bad or not os.access(_KVM, os.R_OK | os.W_OK) else ("kvm", "tcg")
 
     def _kernel_starts(self, session: GuestSession, console: Console) -> bool:
@@ -202,8 +204,7 @@ class Machine:
             session.wait(lambda: console.started, Deadline.of("start", _KVM_DEADLINE_S), stoppable=False)
         except (TimeoutError, LabError):
             self._host.say("KVM does not start guests on this host: emulating, which is slow")
-            with suppress(OSError):
-                _kvm_note(self._request.variables).write_text(process.boot_id())
+            _note_kvm_is_bad(self._request.variables)
             return False
         return True
 
@@ -314,6 +315,20 @@ class Machine:
         )
 
 
+def _kvm_is_known_bad(variables: Mapping[str, str]) -> bool:
+    """Whether a note says that KVM did not start guests since this host was booted."""
+    with suppress(OSError, ValueError):
+        return read_plain(_kvm_note(variables), _NOTE_BYTES_MAX, own=True).decode() == process.boot_id()
+    return False
+
+
+def _note_kvm_is_bad(variables: Mapping[str, str]) -> None:
+    """Write the note, where the cache is there and no other account could have put a link into it."""
+    note = _kvm_note(variables)
+    if not why_not_file(str(note.parent)):
+        with suppress(OSError):
+            note.write_text(process.boot_id())
+
+
 def _kvm_note(variables: Mapping[str, str]) -> Path:
-    """Says of which boot of this host KVM is known not to start guests."""
     return guest_kernel.cache_home(variables) / "kvm-does-not-start"

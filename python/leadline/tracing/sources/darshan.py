@@ -12,7 +12,6 @@ import resource
 import shlex
 import signal
 import subprocess
-import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -23,6 +22,7 @@ from leadline.errors import UsageError
 from leadline.foreign import parse_json, reading
 from leadline.interpreter import module_command, module_environment
 from leadline.observe.answering import temporary_directory
+from leadline.store.making import temporary
 from leadline.tracing.counted.lives import ALL_RANKS
 from leadline.tracing.counted.paths import is_stream_by_name, renamed
 from leadline.tracing.sources.darshan_columns import PREFIXES, counters, seconds_by_slowest, times
@@ -134,8 +134,7 @@ def _read(path: Path, copy: int) -> DarshanLog:
             file.read(1)
     except OSError as error:
         raise UsageError(f"{path} cannot be read: {error.strerror}", "name a file of Darshan") from None
-    with tempfile.TemporaryDirectory(prefix="leadline-darshan-", dir=temporary_directory()) as place:
-        directory = Path(place)
+    with temporary(Path(temporary_directory())) as directory:
         _run_reader(path, directory)
         about = parse_json((directory / "log.json").read_text(encoding="utf-8"))
         modules = {

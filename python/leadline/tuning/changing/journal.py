@@ -8,6 +8,7 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import re
 import secrets
 import shlex
 import time
@@ -31,6 +32,7 @@ from leadline.tuning.changing.state import (
 from leadline.tuning.settings import Setting
 
 FILE, PREVIOUS, LOCK = "journal.jsonl", "journal-previous.jsonl", "lock"
+_LOCK = re.compile(rb"[0-9 \n\0]*")  # zeros: of one that was written when the power went
 _MARK_BYTES = 256  # one line that names a change or a run
 _MARKS = 4  # of a change: its own line beside its texts, done, undone, and a search's or a second try
 _HOW_MAX = 600  # of a run's end, in characters
@@ -116,7 +118,7 @@ class TuningJournal:
         """For reading only where the disk takes no writes: what is changed can be put back then, too."""
         place, flags = self.directory / LOCK, os.O_NOFOLLOW | os.O_CLOEXEC
         try:
-            return os.open(place, os.O_RDWR | os.O_CREAT | flags, 0o600)
+            return self._ours(os.open(place, os.O_RDWR | os.O_CREAT | flags, 0o600))
         except OSError as error:
             with suppress(OSError):
                 return os.open(place, os.O_RDONLY | flags)
@@ -124,6 +126,16 @@ class TuningJournal:
                 f"{place} cannot be made: {error.strerror}: nothing was changed",
                 "free space there, or name another directory with --state",
             ) from error
+
+    def _ours(self, descriptor: int) -> int:
+        """A lock holds a process's number or nothing. Another file of that name is the user's."""
+        if _LOCK.fullmatch(os.pread(descriptor, _MARK_BYTES, 0)):
+            return descriptor
+        os.close(descriptor)
+        raise RefusedChangeError(
+            f"{self.directory / LOCK} is no lock of leadline's: nothing was changed",
+            "name another directory with --state",
+        )
 
     def _take(self, descriptor: int, until: float) -> None:
         while True:

@@ -8,12 +8,15 @@ the process that made it, so that also after kill -9 none is left.
 from __future__ import annotations
 
 import os
+import re
+import secrets
 import shutil
 import signal
 import subprocess
+import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -21,6 +24,7 @@ from typing import Any
 from leadline.errors import RefusedChangeError, ResultError, TuningError
 from leadline.observe.mounts.fuse_client import arguments_again, environment_of, find_client
 from leadline.observe.mounts.mountinfo import Mount, mount_of, read_mounts
+from leadline.trusted import why_not_place
 from leadline.tuning.access.face import same_value
 from leadline.tuning.proving.clients import TargetClient
 from leadline.tuning.proving.proof import OWN_MOUNT, ProofDesign, ProvedSetting
@@ -30,6 +34,12 @@ MOUNTS_MAX = 8  # each is a process with a cache of its own
 _FILE_SYSTEM = "fuse.ceph-fuse"
 _MOUNTED_WITHIN_S, _GONE_WITHIN_S, _LOOK_EVERY_S = 60.0, 20.0, 0.1
 _WORDS_OF_FAILURE = 400
+_NAME = re.compile(r"leadline-mounts-[0-9a-f]{12}")
+
+
+def new_directory() -> str:
+    """Where mounts are to be made, under a name that nobody can foresee."""
+    return str(Path(tempfile.gettempdir(), f"leadline-mounts-{secrets.token_hex(6)}"))
 
 
 @dataclass(frozen=True)
@@ -68,6 +78,11 @@ class ProofMounts:
         except (KeyError, TypeError, AttributeError) as error:
             raise ResultError(f"what the result says of its mounts is damaged: {error}", "") from None
         names = [name for one in options.values() for name in one]
+        if not found.directory.startswith("/") or not _NAME.fullmatch(Path(found.directory).name):
+            raise ResultError(
+                f"what the result says of its mounts is damaged: {found.directory} is no directory of theirs",
+                "",
+            )
         if not all(name.replace("_", "").isalnum() for name in names) or any(
             "/" in one or one in (".", "..") for one in options
         ):
@@ -111,8 +126,13 @@ def mounted(wanted: ProofMounts) -> Iterator[dict[str, TargetClient]]:
             "prove it as the account whose mount it is",
         )
     with ExitStack() as stack:
+        if why := why_not_place(Path(wanted.directory)):
+            raise TuningError(
+                f"nothing is mounted in {wanted.directory}: {why}",
+                "set TMPDIR to a directory of this account's",
+            )
         _directory(wanted.directory)
-        stack.callback(_remove, wanted.directory)
+        stack.callback(_remove, wanted)
         clients = {}
         for state, options in wanted.options.items():
             point = Path(wanted.directory, state)
@@ -137,12 +157,17 @@ def _directory(path: str) -> None:
         raise TuningError(f"{path} is not this account's directory", "see who made it, and remove it")
 
 
-def _remove(directory: str) -> None:
-    for one in (*Path(directory).glob("*"), Path(directory)):
-        if one.is_dir() and not one.is_mount():
-            one.rmdir() if not any(one.iterdir()) else None
-        elif one.suffix in (".asok", ".log"):
-            one.unlink(missing_ok=True)
+def _remove(wanted: ProofMounts) -> None:
+    """What was made there, and nothing else."""
+    directory = Path(wanted.directory)
+    for state in wanted.options:
+        for suffix in (".asok", ".log"):
+            with suppress(OSError):
+                (directory / f"{state}{suffix}").unlink()
+        with suppress(OSError):  # in use as a mount, or somebody has put something there
+            (directory / state).rmdir()
+    with suppress(OSError):
+        directory.rmdir()
 
 
 @contextmanager

@@ -10,6 +10,7 @@ from importlib import resources
 from typing import TYPE_CHECKING, Any, Literal
 
 from leadline.errors import SpecError
+from leadline.lighter import duckdb_in_memory
 from leadline.units import format_latency, format_percent, format_rate, format_size
 from leadline.written.yaml_source import read_table
 
@@ -153,7 +154,6 @@ def judged(
     All trials and causes in one question: a report has hundreds of trials. Raises SpecError where an entry
     names a figure that there is none of.
     """
-    import duckdb
     import pyarrow as pa
 
     found: list[dict[str, CauseInTrial]] = [{} for _ in trials]
@@ -168,7 +168,7 @@ def judged(
     rows = pa.table({**columns, _NUMBER: pa.array(range(len(trials)), pa.int64())})
     entries = causes() if table is None else table
     # A few hundred rows: to share them among threads takes longer than to look at them.
-    with duckdb.connect(config={"threads": 1}) as connection:
+    with duckdb_in_memory(threads=1) as connection:
         connection.register("given", rows)
         connection.execute("CREATE TABLE trial AS SELECT * FROM given")
         answers = _answers(connection, entries)

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import secrets
-import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from leadline.errors import UsageError
@@ -37,7 +34,7 @@ def wanted_mounts(
 ) -> ProofMounts | None:
     """None where the target is on no ceph-fuse, or no setting needs a mount. Raises RefusedChangeError."""
     from leadline.tuning.proving.asked import client_option, needs_mounts, setting_value
-    from leadline.tuning.proving.mounts import fuse_mount_of, proof_mounts
+    from leadline.tuning.proving.mounts import fuse_mount_of, new_directory, proof_mounts
 
     target = next(iter(targets.values()))
     if not target.is_path or not needs_mounts(values, known):
@@ -56,8 +53,7 @@ def wanted_mounts(
         for name, text in values.items()
     }
     states = {state: tuple(options[name] for name in on) for state, on in design.states.items()}
-    directory = Path(tempfile.gettempdir(), f"leadline-mounts-{secrets.token_hex(6)}")
-    return proof_mounts(target.url, mount, str(directory), replace(design, states=states), asked)
+    return proof_mounts(target.url, mount, new_directory(), replace(design, states=states), asked)
 
 
 def on_mounts(targets: Mapping[str, Target], wanted: ProofMounts) -> dict[str, Target]:

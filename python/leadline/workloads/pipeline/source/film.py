@@ -19,7 +19,7 @@ from typing import IO
 
 from leadline import units
 from leadline.errors import StudyError
-from leadline.trusted import why_not_file
+from leadline.trusted import why_not_place
 from leadline.workloads.pipeline.job import Film
 
 _UNIQUE_NS = 2 * units.NS_PER_S
@@ -33,11 +33,11 @@ def make_film(film: Film, place: Path, stopping: Callable[[], bool]) -> None:
     """Make a film at `place`, whole or not at all. Raises StudyError where ffmpeg cannot."""
     try:
         place.parent.mkdir(parents=True, exist_ok=True)
-        # Root's ffmpeg would write wherever another user's link leads.
-        if os.geteuid() == 0 and (why := why_not_file(str(place.parent))):
+        # ffmpeg would write wherever another user's link leads.
+        if why := why_not_place(place):
             raise StudyError(
                 f"a film is not kept in {place.parent}: {why}",
-                "set XDG_CACHE_HOME to a directory of root's, or name a source with --source",
+                "set XDG_CACHE_HOME to a directory of your own, or name a source with --source",
             )
         with (
             _alone(place.parent, stopping),
