@@ -39,7 +39,7 @@ OTHER = 65534
 PRECIOUS = "precious"
 _TOP = str(Path(tempfile.gettempdir()) / "leadline-swaps-")
 _CALLS = frozenset({"os.mkdir", "open", "os.rename", "os.link", "os.remove", "os.rmdir"})
-NAMES = ("r", "report.html", "manifest.json", "events.jsonl", "cells-1.parquet", "way", "new", "deeper")
+NAMES = ("r", "report.html", "manifest.json", "events.jsonl", "cells-2.parquet", "way", "new", "deeper")
 Snapshot = dict[str, tuple[int, ...] | bytes]
 
 

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from leadline.errors import LeadlineError, ResultError, SpecError
+from leadline.shortage import shortage_of
 from leadline.trusted import believed_accounts
 
 DEPTH_MAX = 64  # of JSON: nothing of ours comes near, and what walks through it stays off Python's limit
@@ -44,6 +45,8 @@ def reading(what: object, remedy: str = RESTORE, error: type[LeadlineError] = Re
     except LeadlineError:
         raise
     except Exception as problem:
+        if lacking := shortage_of(problem):
+            raise error(f"{what} cannot be read: {lacking[0]}", lacking[1]) from problem
         state = "cannot be read" if isinstance(problem, OSError | MemoryError) else "is damaged"
         raise error(f"{what} {state}: {reason_of(problem)}", remedy) from problem
 

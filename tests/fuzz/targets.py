@@ -405,7 +405,7 @@ READERS = {
         for table in ("processes", "files", "segments", "call_latency")
     },
     "index": Reader(
-        "leadline.store.index", 1 << 14, _index, _given("fuzz/result/cells-1.parquet", "fuzz/index-*")
+        "leadline.store.index", 1 << 14, _index, _given("fuzz/result/cells-2.parquet", "fuzz/index-*")
     ),
     "bundle": _bundle_reader("0001.json"),
     "bundled_trials": _bundle_reader("trials/0001.parquet"),

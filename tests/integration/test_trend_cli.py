@@ -18,7 +18,7 @@ def test_a_figure_is_followed_over_many_results(
     one = tmp_path / "one"
     done = leadline("run", str(study), "--target", f"fuse={target}", "--out", str(one), "--no-ceph")
     assert_measured(done, one, CACHED)
-    assert (one / "cells-1.parquet").is_file()
+    assert (one / "cells-2.parquet").is_file()
     many = tmp_path / "many"
     many.mkdir()
     copy_results(one, many, 24, shift_at=12)
@@ -31,7 +31,7 @@ def test_a_figure_is_followed_over_many_results(
     assert series["points"][0]["created"].startswith("2026-01-01")
     assert series["shift"]["first_after"].endswith("r0012")
     assert series["shift"]["median_after"] < series["shift"]["median_before"]
-    assert (many / "r0000" / "cells-1.parquet").is_file()
+    assert (many / "r0000" / "cells-2.parquet").is_file()
     again = leadline("trend", figure, str(many), "--json")
     assert again.stdout == first.stdout
     shown = leadline("trend", figure, str(many), "--since", "2026-01-13")
@@ -45,7 +45,7 @@ def test_a_figure_is_followed_over_many_results(
         if place:  # a copy with an id of its own
             manifest = json.loads((many / name / "manifest.json").read_text())
             (many / name / "manifest.json").write_text(json.dumps({**manifest, "id": "0badcafe"}))
-            (many / name / "cells-1.parquet").unlink()
+            (many / name / "cells-2.parquet").unlink()
     copied = leadline("trend", figure, str(many), "--json")
     points = json.loads(copied.stdout)["series"][0]["points"]
     assert len(points) == 24

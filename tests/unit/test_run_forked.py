@@ -301,3 +301,17 @@ def test_of_a_worker_that_has_ended_nobody_knows_whether_it_was_stopped() -> Non
         os.kill(worker.pid, signal.SIGKILL)
         until(lambda: not is_there(worker.pid))
     assert worker.stopped_ns(0, time.monotonic_ns()) is None
+
+
+def test_a_worker_that_a_signal_stopped_is_named_as_the_cause_and_storage_is_not(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("leadline.run.child._INTERRUPT_GRACE_S", 0.1)
+    with Worker() as worker:
+        os.kill(worker.pid, signal.SIGSTOP)
+        until(lambda: status(worker.pid, "State")[0] == "T")
+        answer = worker.call("make", 0.1)
+    assert answer.outcome == "hung"
+    assert "a signal had stopped it for" in answer.message
+    assert "kill -STOP" in answer.remedy
+    assert "server" not in answer.remedy

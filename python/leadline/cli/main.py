@@ -15,8 +15,10 @@ import traceback
 import click
 
 from leadline.cli.console import complain, complain_of_usage, echo, echo_text
+from leadline.cli.streams import prepare_streams
 from leadline.errors import LeadlineError, UsageError
 from leadline.lighter import leave_out_pandas
+from leadline.shortage import no_proc, shortage_of
 
 EXIT_GOOD, EXIT_FAILED, EXIT_USAGE, EXIT_INVALID, EXIT_GATE, EXIT_UNDECIDED = 0, 1, 2, 3, 4, 5
 EXIT_INTERRUPTED = 130  # by Ctrl-C, as shells have it
@@ -111,6 +113,8 @@ class Verbs(click.Group):
     def resolve_command(
         self, context: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
+        if lacking := no_proc():
+            raise UsageError(*lacking)
         try:
             return super().resolve_command(context, args)
         except click.UsageError as error:
@@ -162,10 +166,26 @@ def _trace(error: Exception) -> None:
         echo_text("".join(traceback.format_exception(error)), err=True)
 
 
+def unforeseen(error: Exception) -> LeadlineError:
+    """What to say of an exception that no verb expects: a limit, a name that is no text, else a defect."""
+    if lacking := shortage_of(error):
+        return LeadlineError(*lacking)
+    if isinstance(error, UnicodeEncodeError):
+        return LeadlineError(
+            f"{error.object} cannot be written in {error.encoding}",
+            "Use names in UTF-8, in a locale of UTF-8: LC_ALL=C.UTF-8",
+        )
+    return LeadlineError(
+        f"internal error: {type(error).__name__}: {error}",
+        "this is a defect of leadline: please report it with the output under LEADLINE_DEBUG=1",
+    )
+
+
 def run_command_line(arguments: list[str]) -> int:
     """Run one command line and return its exit code."""
     try:
         code = leadline.main(arguments, prog_name="leadline", standalone_mode=False)
+        sys.stdout.flush()
     except click.ClickException as error:
         complain_of_usage(error)
         return max(EXIT_USAGE, error.exit_code)  # `trace` has codes of its own
@@ -177,23 +197,16 @@ def run_command_line(arguments: list[str]) -> int:
             _trace(error)
         complain(error)
         return EXIT_USAGE if isinstance(error, UsageError) else EXIT_FAILED
-    except BrokenPipeError:  # the reader, `head` for one, has seen enough
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return EXIT_GOOD
     except Exception as error:
         _trace(error)
-        complain(
-            LeadlineError(
-                f"internal error: {type(error).__name__}: {error}",
-                "this is a defect of leadline: please report it with the output under LEADLINE_DEBUG=1",
-            )
-        )
+        complain(unforeseen(error))
         return EXIT_FAILED
     return code if isinstance(code, int) else EXIT_GOOD
 
 
 def main() -> None:
     """The `leadline` command."""
+    prepare_streams()
     gc.set_threshold(_GARBAGE_AFTER)
     leave_out_pandas()
     sys.exit(run_command_line(sys.argv[1:]))

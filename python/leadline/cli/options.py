@@ -82,3 +82,12 @@ def ignore_health_option(function: _Decorated) -> _Decorated:
         is_flag=True,
         help="Go on when the cluster is in HEALTH_ERR or has slow operations.",
     )(function)
+
+
+def across_jobs_option(function: _Decorated) -> _Decorated:
+    """Adds `--across-jobs`, of every verb that holds results against each other."""
+    return click.option(
+        "--across-jobs",
+        is_flag=True,
+        help="Compare results even where workloads of one name ran different jobs; the output says so.",
+    )(function)

@@ -24,6 +24,7 @@ from leadline.hosts.own.channel import LINE_BYTES_MAX
 from leadline.hosts.own.study import HostStudy
 from leadline.hosts.own.turn import Turn
 from leadline.plan.model import Plan, PlannedCell, Trial
+from leadline.shortage import shortage_of
 from leadline.store.tables import TrialRow
 
 _LOOK_EVERY_S = 0.1
@@ -211,10 +212,9 @@ def _refusal(error: Exception) -> dict[str, Any]:
     if isinstance(error, OSError):
         where = f" ({error.filename})" if error.filename else ""
         return {"refused": f"{error.strerror or error}{where}", "remedy": ""}
-    return {
-        "refused": f"internal error: {type(error).__name__}: {error}",
-        "remedy": "report this as a defect",
-    }
+    defect = (f"internal error: {type(error).__name__}: {error}", "report this as a defect")
+    refused, remedy = shortage_of(error) or defect
+    return {"refused": refused, "remedy": remedy}
 
 
 def _listen(session: HostSession) -> None:

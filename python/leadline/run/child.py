@@ -73,6 +73,7 @@ class Worker:
         self._pending = b""
         self._silent = False  # the worker has closed its standard output: it is ending
         self._begun = True
+        self._called_ns = time.monotonic_ns()
         self.stuck = False
 
     @property
@@ -122,6 +123,7 @@ class Worker:
         `meets` others is told what `come` says once it is open: when it starts (CLOCK_MONOTONIC, ns), or None
         where it does not; that wait is none of its time.
         """
+        self._called_ns = time.monotonic_ns()
         if not self._begun:
             return self._stopped(untold=True)
         try:
@@ -195,6 +197,7 @@ class Worker:
             if late:  # it was interrupted for that, and by nobody else
                 words = f"I/O did not end by its deadline: process {self.pid} was interrupted"
                 remedy = "look at the server behind it"
+                words, remedy = self._or_stopped(words, remedy)
                 return Answer("failed", message=words, remedy=remedy, pid=self.pid, late=True)
             outcome = "interrupted" if message.get("interrupted") or interrupted else "failed"
             return Answer(
@@ -221,20 +224,29 @@ class Worker:
         return [json.loads(line) for line in lines if line.startswith(b"{")]
 
     def _give_up(self, late: bool) -> Answer:
+        what = "did not end by its deadline" if late else "did not stop when asked"
+        killed = f"I/O {what}: process {self.pid} was killed"
+        message, remedy = self._or_stopped(killed, "look at the server behind the mount")
         self._process.signal(signal.SIGKILL)
         self.stuck = not self._process.wait(_KILL_GRACE_S)
-        what = "did not end by its deadline" if late else "did not stop when asked"
         if self.stuck:
             message = f"I/O {what}: process {self.pid} is stuck in the kernel"
             remedy = (
                 f"look at /proc/{self.pid}/stack and at the server behind the mount;"
                 " the process ends when its I/O does"
             )
-        else:
-            message = f"I/O {what}: process {self.pid} was killed"
-            remedy = "look at the server behind the mount"
         outcome = "hung" if late else "interrupted"
         return Answer(outcome, message=message, remedy=remedy, pid=self.pid, stuck=self.stuck)
+
+    def _or_stopped(self, words: str, remedy: str) -> tuple[str, str]:
+        """The words for a late worker, whose storage is not to blame where a signal had stopped it."""
+        stopped_ns = self.stopped_ns(self._called_ns, time.monotonic_ns())
+        if not stopped_ns:
+            return words, remedy
+        return (
+            f"{words}: a signal had stopped it for {stopped_ns / 1e9:.1f} s",
+            "find who sends stop signals (kill -STOP, a batch system), then run the study again",
+        )
 
     def _stopped(self, *, untold: bool = False) -> Answer:
         words = "the worker was stopped before it could answer"

@@ -22,6 +22,7 @@ from leadline.errors import LeadlineError
 from leadline.run.storage import workspace
 from leadline.run.storage.mounted import Mounted
 from leadline.run.storage.storage import open_storage
+from leadline.shortage import shortage_of
 from leadline.workloads.conducted import CONDUCTED, conducted_kind, handed
 
 _PR_SET_PDEATHSIG = 1
@@ -141,8 +142,9 @@ def _obey(line: str) -> None:
     except (ValueError, RuntimeError) as error:
         _say(event="failed", message=str(error), remedy="", errno=None)
     except Exception as error:  # of a kind's own doing: the trial fails, and the target is well
-        words = f"internal error: {type(error).__name__}: {error}"
-        _say(event="failed", message=words, remedy="report this as a defect", errno=None)
+        defect = (f"internal error: {type(error).__name__}: {error}", "report this as a defect")
+        words, remedy = shortage_of(error) or defect
+        _say(event="failed", message=words, remedy=remedy, errno=None)
     else:
         _say(event="done", answer=answer)
 

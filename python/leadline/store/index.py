@@ -1,4 +1,4 @@
-"""A small summary beside each result, `cells-1.parquet`, so that a thousand results are read in a second.
+"""A small summary beside each result, `cells-2.parquet`, so that a thousand results are read in a second.
 
 It is only ever derived: without it, or when the journal has grown since, it is made anew. Its version is in
 its name, so that two versions never meet in one query.
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from pyarrow import Schema
 
 _Read = TypeVar("_Read")
-INDEX = "cells-1.parquet"
+INDEX = "cells-2.parquet"
 _HEAD = b"leadline.head"  # noted with the columns: to read it takes a quarter of the time of reading these
 _BYTES_MAX = 64 << 20  # of memory for one summary: those of ten thousand cells stay below
 
@@ -37,7 +37,8 @@ class IndexRow:
     """One metric of one cell. `value`, `low`, `high` are in the base `unit`; None is "not measured".
 
     `targets` are joined by commas, `codes` by spaces; `trials` is done/planned; `journal_bytes` tells whether
-    the result has changed since.
+    the result has changed since. `job` and `conditions` are digests: rows with the same ran the same job, by
+    the same access method, on the same client.
     """
 
     result: str
@@ -59,6 +60,8 @@ class IndexRow:
     codes: str
     version: str
     journal_bytes: int
+    job: str = ""
+    conditions: str = ""
 
 
 @dataclass(frozen=True)

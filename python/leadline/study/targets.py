@@ -24,6 +24,7 @@ _EXAMPLE = "write NAME=PATH, for example --target local=/var/tmp, or NAME=rados:
 def parse_target(text: str) -> Target:
     """The target of one `--target NAME=PATH|URL`. Raises SpecError."""
     name, equals, url = text.partition("=")
+    _check_text(text)
     source = f"--target {_shown(text)}"
     if not equals:
         raise SpecError("the name is missing", _EXAMPLE, source=source)
@@ -31,6 +32,20 @@ def parse_target(text: str) -> Target:
         return Target(check_name(name), check_url(url))
     except SpecError as error:
         raise SpecError(error.message, error.remedy, source=source) from None
+
+
+def _check_text(text: str) -> None:
+    """A path goes to the engine in UTF-8: there it must be the same name. Raises SpecError."""
+    try:
+        same = text.encode() == os.fsencode(text)
+    except UnicodeEncodeError:
+        same = False
+    if not same:
+        raise SpecError(
+            "the engine takes paths in UTF-8, and this one is not",
+            "Name the directory by a link in UTF-8 (ln -s), in a locale of UTF-8: LC_ALL=C.UTF-8",
+            source=f"--target {text}",
+        )
 
 
 def _shown(text: str) -> str:

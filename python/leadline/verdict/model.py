@@ -453,12 +453,16 @@ class RegressionCheck:
 
 @dataclass(frozen=True)
 class Regression:
-    """All checks of a result against a baseline; `allow` is the loss allowed, as a share."""
+    """All checks of a result against a baseline (A and B in `notes`: what else differs between the two).
+
+    `allow` is the loss allowed, as a share.
+    """
 
     baseline: str
     new: str
     allow: float
     checks: tuple[RegressionCheck, ...]
+    notes: tuple[str, ...] = ()
 
     def count(self, *kinds: Passed) -> int:
         """How many checks ended so."""

@@ -8,6 +8,7 @@ from pathlib import Path
 from leadline.foreign import UNTOUCHED, reading
 from leadline.store.index import IndexRow, journal_size
 from leadline.store.reader import Result, open_result
+from leadline.verdict.compared.conditions import stored_conditions
 from leadline.verdict.findings import build_findings
 from leadline.verdict.model import Findings
 
@@ -28,6 +29,7 @@ def index_rows(result: Result, findings: Findings, journal_bytes: int) -> tuple[
     plan = result.manifest["plan"]
     study = str(plan.get("study", ""))
     targets = ",".join(target.name for target in findings.targets)
+    known = {name: one.digests() for name, one in stored_conditions(result.path, result.manifest).items()}
     trials = f"{len(result.finished)}/{len(plan.get('trials', []))}"
     return tuple(
         IndexRow(
@@ -50,6 +52,8 @@ def index_rows(result: Result, findings: Findings, journal_bytes: int) -> tuple[
             codes=" ".join(code.code for code in cell.validity.codes),
             version=findings.version,
             journal_bytes=journal_bytes,
+            job=known.get(cell.id, ("", ""))[0],
+            conditions=known.get(cell.id, ("", ""))[1],
         )
         for cell in findings.cells
         for name, quantity in cell.metrics.items()

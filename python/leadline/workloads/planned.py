@@ -9,6 +9,7 @@ import types
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, get_args
 
+from leadline import units
 from leadline.errors import SpecError
 from leadline.study.kind.face import Planned, Resolved, Surroundings
 from leadline.study.kind.job import AnyJob
@@ -127,6 +128,36 @@ def stored_job(cell: Mapping[str, Any]) -> AnyJob:
     """The job of a stored cell. Raises ValueError, or KeyError for a kind that is not known."""
     found: AnyJob = PLANNED[stored_kind(cell)].job.model_validate(cell["job"])
     return found
+
+
+def job_words(job: AnyJob) -> dict[str, str]:
+    """Every option of a job by its name in a study, in fio's notation."""
+    return _words_of(job, job.as_json())
+
+
+def compared_words(job: AnyJob) -> dict[str, str]:
+    """The same of the options that two jobs must have alike for a ratio of their metrics to mean anything."""
+    return _words_of(job, planned(job).compared(job))
+
+
+def _words_of(job: AnyJob, fields: Mapping[str, Any]) -> dict[str, str]:
+    face = planned(job)
+    words: dict[str, str] = {}
+    for name, value in fields.items():
+        own = None if value is None else face.option_words(job, name, value)
+        if value is None:
+            text = "none"
+        elif own is not None:
+            text = own
+        elif isinstance(value, list):
+            text = ",".join(str(part) for part in value)
+        elif name in face.byte_fields:
+            text = units.exact_size(value)
+        else:
+            is_time = name.endswith("_ns") and isinstance(value, int)
+            text = units.exact_duration(value) if is_time else str(value).lower()
+        words[name.removesuffix("_ns").removesuffix("_bytes_per_s")] = text
+    return words
 
 
 def is_list(option: str) -> bool:

@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from leadline.plan.model import Plan, PlannedCell, Trial
-    from leadline.study.kind.job import AnyJob
     from leadline.study.target import TargetFacts
 
 
@@ -160,6 +159,8 @@ def _print_cells(console: Console, target: str, cells: list[PlannedCell]) -> Non
 
 def _rows(cells: list[PlannedCell]) -> list[tuple[str, dict[str, str], PlannedCell]]:
     """A line for each cell, and one for the whole grid of a sweep, whose levels are from one to another."""
+    from leadline.workloads.planned import job_words
+
     grouped: dict[str, list[PlannedCell]] = {}
     for cell in cells:
         grouped.setdefault(f"sweep {cell.swept.name}" if cell.swept else cell.work, []).append(cell)
@@ -172,29 +173,6 @@ def _rows(cells: list[PlannedCell]) -> list[tuple[str, dict[str, str], PlannedCe
         }
         rows.append((name, ends, own[0]))
     return rows
-
-
-def job_words(job: AnyJob) -> dict[str, str]:
-    """Every option of a job by its name in a study, in fio's notation."""
-    from leadline import units
-    from leadline.workloads.planned import planned
-
-    face = planned(job)
-    words: dict[str, str] = {}
-    for name, value in job.as_json().items():
-        own = None if value is None else face.option_words(job, name, value)
-        if value is None:
-            text = "none"
-        elif own is not None:
-            text = own
-        elif isinstance(value, list):
-            text = ",".join(str(part) for part in value)
-        elif name in face.byte_fields:
-            text = units.exact_size(value)
-        else:
-            text = units.exact_duration(value) if name.endswith("_ns") else str(value).lower()
-        words[name.removesuffix("_ns").removesuffix("_bytes_per_s")] = text
-    return words
 
 
 def _print_trials(console: Console, plan: Plan) -> None:

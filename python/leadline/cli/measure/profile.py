@@ -16,6 +16,7 @@ from leadline.cli.files import write_file
 from leadline.cli.main import EXIT_GOOD, EXIT_INTERRUPTED
 from leadline.cli.options import out_option
 from leadline.cli.paths import AskedPath, UntouchedPath
+from leadline.cli.room import require_room
 from leadline.errors import StudyError, UsageError
 
 if TYPE_CHECKING:
@@ -94,6 +95,7 @@ def command(
         from leadline.causal.document import read_profile
 
         return _conclude(read_profile(stored), there, None, as_json=as_json)
+    require_room()
     asked = _asked((classes, delay, longest), blocks, seed, below, words)
     if out is not None and (out.exists() or out.is_symlink()):
         raise UsageError(f"{out} exists already", "name another file with -o")

@@ -32,6 +32,7 @@ from leadline.cli.measure.study_options import KnownServers, application_options
 from leadline.cli.options import ignore_health_option, out_option
 from leadline.cli.paths import AskedPath, place_for
 from leadline.cli.requiring import check_required, require_option, required_of
+from leadline.cli.room import require_room
 from leadline.cli.signals import StopRequest
 from leadline.cli.trust import require_trust, trust_option
 from leadline.errors import UsageError
@@ -373,6 +374,7 @@ def run_and_conclude(
     path: Path, gates: AskedGates, execute: Callable[[StopRequest], Outcome], verb: str = "run"
 ) -> int:
     """Run under a stop request, then say what came of it and return the exit code; `verb` resumes it."""
+    require_room()
     with StopRequest() as stop:
         outcome = execute(stop)
     errors = make_console(stderr=True)

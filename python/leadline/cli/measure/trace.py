@@ -18,8 +18,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from leadline.cli.console import complain
+from leadline.cli.main import unforeseen
 from leadline.cli.options import out_option
 from leadline.cli.paths import place_for
+from leadline.cli.room import require_room
 from leadline.cli.wrapping import EXIT_OWN_FAILURE, WrappingCommand
 from leadline.errors import CommandError, LeadlineError, TargetError, UsageError
 from leadline.units import quoted
@@ -84,6 +86,7 @@ def command(
     try:
         path = place_for(out, "trace")
         bounds = _bounds(segments, memory)
+        require_room()
         traced, choice = _trace(words, copies, via, bounds, path)
     except CommandError as error:
         return _fail(error, error.exit_code)
@@ -92,7 +95,7 @@ def command(
     except Exception as error:
         if os.environ.get("LEADLINE_DEBUG"):
             raise
-        return _fail(f"internal error: {type(error).__name__}: {error}", EXIT_OWN_FAILURE)
+        return _fail(unforeseen(error), EXIT_OWN_FAILURE)
     _say(f"{_lost_words(traced.tables)}{_how(choice)}; read it with: leadline show {quoted(path)}")
     return _pass_on(traced)
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from leadline.cli.console import complain, echo, echo_text, make_console
+from leadline.cli.options import across_jobs_option
 from leadline.cli.paths import AskedPath
 from leadline.errors import UsageError
 
@@ -23,9 +24,15 @@ if TYPE_CHECKING:
     "--metric", "metrics", multiple=True, help="bandwidth, iops, latency_mean, latency_p99 …; again for more."
 )
 @click.option("--margin", default="5%", show_default=True, help="Difference that counts as the same.")
+@across_jobs_option
 @click.option("--json", "as_json", is_flag=True, help="Print JSON of the format leadline.compare/1.")
-def command(base: Path, other: Path, metrics: tuple[str, ...], margin: str, as_json: bool) -> None:
-    """Compare the result OTHER with BASE. Cells match by target and work.
+def command(
+    base: Path, other: Path, metrics: tuple[str, ...], margin: str, across_jobs: bool, as_json: bool
+) -> None:
+    """Compare the result OTHER (B) with BASE (A). Cells match by target and work.
+
+    Cells of one name must have run the same job, or the exit code is 2. Other access methods, clients and
+    releases are compared, and named first.
 
     The two ran at different times, so their blocks do not pair: an interval holds only as far as
     nothing else changed in between.
@@ -40,7 +47,7 @@ def command(base: Path, other: Path, metrics: tuple[str, ...], margin: str, as_j
         if metric not in known_metrics():
             raise UsageError(f"no metric is called {metric!r}", f"use one of: {', '.join(known_metrics())}")
     sides = open_result(base), open_result(other)
-    found = compare_results(*sides, metrics, units.parse_percent(margin) / 100)
+    found = compare_results(*sides, metrics, units.parse_percent(margin) / 100, across_jobs=across_jobs)
     notes, shared = apart_from_figures(*sides), in_common(*sides)
     if shared:
         complain(f"a result is held against itself: {shared}")

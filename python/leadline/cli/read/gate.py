@@ -14,6 +14,7 @@ from leadline.cli.console import echo_text, make_console
 from leadline.cli.files import write_file
 from leadline.cli.main import EXIT_GATE, EXIT_GOOD, EXIT_INVALID, EXIT_UNDECIDED
 from leadline.cli.measure.gate_options import allow_undecided_option
+from leadline.cli.options import across_jobs_option
 from leadline.cli.paths import AskedPath, WrittenPath
 from leadline.errors import UsageError
 
@@ -29,6 +30,7 @@ _STYLES = {"holds": "green", "lost": "red", "undecided": "yellow", "invalid": "b
 @click.option("--allow", default="5%", show_default=True, help="The loss that is allowed.")
 @click.option("--metric", "metrics", multiple=True, help="What is checked.  [default: as `compare`]")
 @allow_undecided_option
+@across_jobs_option
 @click.option("--junit", type=WrittenPath(), metavar="FILE", help="Write JUnit XML.")
 @click.option("--openmetrics", type=WrittenPath(), metavar="FILE", help="Write OpenMetrics text.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON of the format leadline.gate/1.")
@@ -38,6 +40,7 @@ def command(
     allow: str,
     metrics: tuple[str, ...],
     allow_undecided: bool,
+    across_jobs: bool,
     junit: Path | None,
     openmetrics: Path | None,
     as_json: bool,
@@ -46,7 +49,8 @@ def command(
 
     A cell fails only where its whole 95 % interval shows a loss larger than allowed: exit code 4. So does a
     cell that NEW lacks. INVALID cells make the code 3. Where neither is, and a check is undecided, it is 5:
-    that is no pass, unless --allow-undecided says so. NEW must not be the baseline or its copy.
+    that is no pass, unless --allow-undecided says so. NEW must not be the baseline or its copy, and cells of
+    one name must have run the same job: else it is 2, and nothing is checked.
     """
     from leadline import units
     from leadline.store.reader import open_result
@@ -57,7 +61,8 @@ def command(
         if metric not in known_metrics():
             raise UsageError(f"no metric is called {metric!r}", f"use one of: {', '.join(known_metrics())}")
     allowed = units.parse_percent(allow) / 100
-    found = check_regression(open_result(baseline), open_result(new), metrics, allowed)
+    sides = open_result(baseline), open_result(new)
+    found = check_regression(*sides, metrics, allowed, across_jobs=across_jobs)
     if junit is not None:
         from leadline.report.renderers.junit import to_junit
 
@@ -92,6 +97,7 @@ def _as_json(found: Regression, code: int) -> dict[str, Any]:
         "new": found.new,
         "allow": found.allow,
         "exit_code": code,
+        "notes": list(found.notes),
         "checks": checks,
     }
 
@@ -110,6 +116,8 @@ def _print(found: Regression) -> None:
         passed = Text(check.passed, style=_STYLES[check.passed])
         table.add_row(Text(printable(check.name)), Text(check.metric), passed, Text(printable(check.words)))
     console = make_console()
+    for note in found.notes:
+        console.print(Text(printable(f"NOTE: {note}")))
     console.print(table)
     counts = Counter(check.passed for check in found.checks)
     tally = ", ".join(f"{count} {kind}" for kind, count in counts.items())

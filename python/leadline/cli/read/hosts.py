@@ -4,32 +4,39 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from leadline.cli.console import echo, echo_text, make_console
+from leadline.cli.options import across_jobs_option
 from leadline.cli.paths import AskedPath
 from leadline.cli.read.indexes import say_left_out
 from leadline.errors import ResultError, UsageError
+
+if TYPE_CHECKING:
+    from leadline.verdict.compared.hosts import HostComparisons
 
 
 @click.command(short_help="Tell the host from the file system, over results of several hosts")
 @click.argument("results", nargs=-1, type=AskedPath(), metavar="RESULT RESULT…")
 @click.option("--metric", "metrics", multiple=True, help="run_time, bandwidth, iops …; again for more.")
 @click.option("--margin", default="5%", show_default=True, help="Difference that counts as the same.")
+@across_jobs_option
 @click.option("--json", "as_json", is_flag=True, help="Print JSON of the format leadline.hosts/1.")
-def command(results: tuple[Path, ...], metrics: tuple[str, ...], margin: str, as_json: bool) -> int:
+def command(
+    results: tuple[Path, ...], metrics: tuple[str, ...], margin: str, across_jobs: bool, as_json: bool
+) -> int:
     """Compare results of one study from several hosts, each with the same targets; the first is the base.
 
     Three tables: each host's targets against its first target, the hosts on each target, and whether a
     target's ratio is another one on another host. Only where that ratio is the same may one speak of the
-    file system alone. A result that cannot be read is named and left out: the exit code is 1 then.
+    file system alone. Cells of one name must have run the same job, or the exit code is 2. A result that
+    cannot be read is named and left out: the exit code is 1 then.
     """
     from leadline import units
-    from leadline.report.renderers.show_json import comparison_to_json
-    from leadline.report.renderers.terminal import print_comparisons
     from leadline.store.reader import open_result
-    from leadline.verdict.compared.hosts import compare_hosts, host_view, words
+    from leadline.verdict.compared.hosts import compare_hosts, host_view
     from leadline.workloads.judged import known_metrics
 
     if len(results) < 2:
@@ -45,16 +52,26 @@ def command(results: tuple[Path, ...], metrics: tuple[str, ...], margin: str, as
             problems.append(error)
     if len(views) < 2:
         raise problems[0]
-    found = compare_hosts(views, metrics, units.parse_percent(margin) / 100)
+    found = compare_hosts(views, metrics, units.parse_percent(margin) / 100, across_jobs=across_jobs)
+    _show(found, as_json=as_json)
+    return say_left_out(problem.message for problem in problems)
+
+
+def _show(found: HostComparisons, *, as_json: bool) -> None:
+    from leadline.report.renderers.show_json import comparison_to_json
+    from leadline.report.renderers.terminal import print_comparisons
+    from leadline.verdict.compared.hosts import words
+
     parts = {"file_system": found.file_system, "host": found.host, "interaction": found.interaction}
     if as_json:
         tables = {name: [comparison_to_json(item) for item in items] for name, items in parts.items()}
-        document = {"format": "leadline.hosts/1", "hosts": list(found.hosts), **tables}
-        echo_text(json.dumps(document, indent=1, allow_nan=False))
-    else:
-        console = make_console()
-        for items in parts.values():
-            print_comparisons(items, console)
-        for sentence in words(found):
-            echo(sentence)
-    return say_left_out(problem.message for problem in problems)
+        said = {"format": "leadline.hosts/1", "hosts": list(found.hosts), "notes": list(found.notes)}
+        echo_text(json.dumps(said | tables, indent=1, allow_nan=False))
+        return
+    console = make_console()
+    for note in found.notes:
+        echo(f"NOTE: {note}")
+    for items in parts.values():
+        print_comparisons(items, console)
+    for sentence in words(found):
+        echo(sentence)

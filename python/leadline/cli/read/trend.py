@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from leadline.cli.console import complain, echo_text, make_console
+from leadline.cli.options import across_jobs_option
 from leadline.cli.paths import AskedPath
 from leadline.cli.read.indexes import indexed_results, say_left_out
 from leadline.errors import UsageError
@@ -20,6 +22,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from leadline.store.index import Indexed
+    from leadline.verdict.compared.conditions import Conditions, Differences
 
 _ROWS_SHOWN = 20
 _LINE_WIDTH = 60
@@ -33,12 +36,16 @@ _USABLE = ("VALID", "DOUBTFUL")
 @click.argument("directory", type=AskedPath(exists=True, file_okay=False), default=".")
 @click.option("--since", metavar="DATE", help="Results made from this day on, for example 2026-01-31.")
 @click.option("--all", "every", is_flag=True, help=f"Print every result, not the last {_ROWS_SHOWN}.")
+@across_jobs_option
 @click.option("--json", "as_json", is_flag=True, help="Print JSON of the format leadline.trend/1.")
-def command(figure: str, directory: Path, since: str | None, every: bool, as_json: bool) -> int:
+def command(
+    figure: str, directory: Path, since: str | None, every: bool, across_jobs: bool, as_json: bool
+) -> int:
     """Show FIGURE, such as fuse.randread_4k.iops or '*.latency_p99', in the results below DIRECTORY.
 
     INVALID results are listed with that word and take part in nothing. Copies of a result, whatever they are
-    called, are one point. One that cannot be read is named and left out: the exit code is 1 then.
+    called, are one point. All points of a figure must have run the same job, or the exit code is 2. One that
+    cannot be read is named and left out: the exit code is 1 then.
     """
     if figure.count(".") < 1:
         raise UsageError(f"{figure!r} names no figure", "write TARGET.WORK.METRIC, for example fuse.*.iops")
@@ -51,12 +58,13 @@ def command(figure: str, directory: Path, since: str | None, every: bool, as_jso
             f"no result below {directory} has {figure!r}{f' since {since}' if since else ''}",
             "list them with: leadline list --figures; name a figure as TARGET.WORK.METRIC",
         )
+    differ = {name: _notes(name, one.points, across_jobs=across_jobs) for name, one in series.items()}
     if as_json:
-        echo_text(json.dumps(_as_json(figure, series), indent=1, allow_nan=False))
+        echo_text(json.dumps(_as_json(figure, series, differ), indent=1, allow_nan=False))
     else:
         console = make_console()
         for name, one in series.items():
-            _print(name, one, console, every=every)
+            _print(name, one, differ[name], console, every=every)
     for words in notes:
         complain(words)
     return say_left_out(unreadable.values())
@@ -132,6 +140,48 @@ def _once(points: Sequence[Indexed]) -> _Points:
     return _Points(kept, copies)
 
 
+def _notes(figure: str, points: Sequence[Indexed], *, across_jobs: bool) -> tuple[str, ...]:
+    """What differs between the points of a figure besides their values, as sentences.
+
+    Raises UsageError where they ran different jobs, unless that is asked for (`across_jobs`).
+    """
+    from leadline.verdict.compared.conditions import require_same_jobs
+
+    notes: list[str] = []
+    for found, where in _changes([item for item, _ in _usable(points)], notes):
+        require_same_jobs(found, where, across=across_jobs, what=figure)
+        notes += found.notes()
+    return tuple(dict.fromkeys(notes))
+
+
+def _changes(points: Sequence[Indexed], notes: list[str]) -> Iterator[tuple[Differences, tuple[Path, Path]]]:
+    """What differs from each group of points, of the same job and conditions, to the next new one."""
+    from leadline.verdict.compared.conditions import differences_of
+
+    kinds: dict[tuple[str, str], Indexed] = {}
+    for item in points:
+        kinds.setdefault((item.row.job, item.row.conditions), item)
+    if len(kinds) < 2:
+        return  # what reads results takes longer to load than a thousand summaries
+    known = [(item, _conditions(item, notes)) for item in kinds.values()]
+    read = [(item, conditions) for item, conditions in known if conditions is not None]
+    for (first, base), (second, other) in pairwise(read):
+        sides = (first.row.created, second.row.created)
+        yield differences_of([(first.row.cell, base, other)], sides), (first.path, second.path)
+
+
+def _conditions(item: Indexed, notes: list[str]) -> Conditions | None:
+    from leadline.errors import ResultError
+    from leadline.store.reader import check_manifest
+    from leadline.verdict.compared.conditions import stored_conditions
+
+    try:
+        return stored_conditions(item.path, check_manifest(item.path))[item.row.cell]
+    except (ResultError, KeyError) as error:
+        notes.append(f"which job {item.path} ran is not known: {error}")
+        return None
+
+
 def _usable(points: Sequence[Indexed]) -> list[tuple[Indexed, float]]:
     return [(p, p.row.value) for p in points if p.row.state in _USABLE and p.row.value is not None]
 
@@ -144,7 +194,7 @@ def sparkline(values: Sequence[float]) -> str:
     return "".join(_BARS[round((value - low) / (high - low) * (len(_BARS) - 1))] for value in values)
 
 
-def _print(name: str, series: _Points, console: Console, *, every: bool) -> None:
+def _print(name: str, series: _Points, notes: tuple[str, ...], console: Console, *, every: bool) -> None:
     from rich import box
     from rich.table import Table
     from rich.text import Text
@@ -157,6 +207,8 @@ def _print(name: str, series: _Points, console: Console, *, every: bool) -> None
     usable = _usable(points)
     unit = points[-1].row.unit
     console.print(Text(printable(name), style="bold"))
+    for note in notes:
+        console.print(Text(printable(f"NOTE: {note}")))
     if usable:
         values = [value for _, value in usable]
         ends = [format_quantity(value, unit) for value in (min(values), max(values))]
@@ -212,7 +264,7 @@ def _shift_words(usable: Sequence[tuple[Indexed, float]], unit: str) -> str:
     )
 
 
-def _as_json(figure: str, series: dict[str, _Points]) -> dict[str, Any]:
+def _as_json(figure: str, series: dict[str, _Points], notes: dict[str, tuple[str, ...]]) -> dict[str, Any]:
     from leadline.analysis.statistics.trend import level_shift
 
     found = []
@@ -223,6 +275,7 @@ def _as_json(figure: str, series: dict[str, _Points]) -> dict[str, Any]:
         found.append(
             {
                 "figure": name,
+                "notes": list(notes[name]),
                 "unit": points[-1].row.unit,
                 "shift": None
                 if shift is None

@@ -33,6 +33,10 @@ def to_junit(found: Regression, *, allow_undecided: bool) -> str:
     suite = Tree.SubElement(
         suites, "testsuite", {"name": _clean(f"{found.new} against {found.baseline}"), **numbers}
     )
+    if found.notes:
+        properties = Tree.SubElement(suite, "properties")
+        for note in found.notes:
+            Tree.SubElement(properties, "property", {"name": "note", "value": _clean(note)})
     for check in found.checks:
         _case(suite, check, failures)
     Tree.indent(suites)

@@ -112,6 +112,8 @@ class Planned(Generic[_Options, _Job]):
     sections: Mapping[str, tuple[str, ...]] = {}
     # Fields of the job that are sizes, for who prints it.
     byte_fields: tuple[str, ...] = ()
+    # Fields of the job that no metric depends on: places of this host, and limits that a trial stays below.
+    indifferent: frozenset[str] = frozenset()
     # What a trial writes that nobody can size beforehand; None where `data_set_bytes` says it.
     unsized: str | None = None
 
@@ -201,6 +203,10 @@ class Planned(Generic[_Options, _Job]):
         """What has to be made on this host before the job, for who can make things of that type."""
         del job
         return None
+
+    def compared(self, job: _Job) -> Mapping[str, Any]:
+        """The fields that two jobs must have alike for a ratio of their metrics to mean anything."""
+        return {name: value for name, value in job.as_json().items() if name not in self.indifferent}
 
     def option_words(self, job: _Job, name: str, value: Any) -> str | None:
         """A field of the job as a study would write it; None where it is like those of other kinds."""

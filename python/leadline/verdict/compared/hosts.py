@@ -15,6 +15,13 @@ from leadline.errors import ResultError
 from leadline.plan.model import Plan, PlannedCell
 from leadline.store.reader import Result, require_cells
 from leadline.verdict.compared.comparisons import wanted_metrics, weight_of
+from leadline.verdict.compared.conditions import (
+    Conditions,
+    Differences,
+    conditions_of,
+    differences_of,
+    require_same_jobs,
+)
 from leadline.verdict.compared.deciding import decide
 from leadline.verdict.compared.pair import Pair
 from leadline.verdict.findings import build_findings
@@ -26,34 +33,42 @@ _APART = "hosts measured apart: holds only as far as nothing else changed in bet
 
 @dataclass(frozen=True)
 class HostView:
-    """One result as seen here: its host's name, its verdicts' level, and its cells by (target, work)."""
+    """One result as seen here: its host's name, its verdicts' level, its cells by (target, work), and what
+    each was measured with, by its id.
+    """
 
     name: str
     path: str
     alpha: float
     cells: dict[tuple[str, str], tuple[PlannedCell, CellTable, State]]
+    conditions: dict[str, Conditions]
 
 
 @dataclass(frozen=True)
 class HostComparisons:
-    """The three tables; `hosts` in the order given, the first is the base."""
+    """The three tables; `hosts` in the order given, the first is the base. `notes`: what else differs."""
 
     hosts: tuple[str, ...]
     file_system: tuple[Comparison, ...]
     host: tuple[Comparison, ...]
     interaction: tuple[Comparison, ...]
+    notes: tuple[str, ...] = ()
 
 
-def compare_hosts(views: Sequence[HostView], metrics: Sequence[str], margin: float) -> HostComparisons:
+def compare_hosts(
+    views: Sequence[HostView], metrics: Sequence[str], margin: float, *, across_jobs: bool = False
+) -> HostComparisons:
     """All comparisons of the works and targets that every result has: one table, which explores.
 
-    Raises ResultError where results are of one host, or have no work on a common target.
+    Raises ResultError where results are of one host, or have no work on a common target; UsageError where
+    cells of one name ran different jobs, unless that is asked for (`across_jobs`).
     """
     _require_several(views)
     shared = [key for key in views[0].cells if all(key in view.cells for view in views)]
     if not shared:
         paths = ", ".join(view.path for view in views)
         raise ResultError(f"{paths} have no cell in common", "run the same study with the same target names")
+    notes = _notes(views, shared, across_jobs=across_jobs)
     targets = list(dict.fromkeys(target for target, _ in shared))
     groups = (
         _of_file_systems(views, shared, targets, metrics),
@@ -62,8 +77,25 @@ def compare_hosts(views: Sequence[HostView], metrics: Sequence[str], margin: flo
     )
     alpha = min(view.alpha for view in views)
     decided = list(decide([pair for group in groups for pair in group], margin, alpha))
-    parts = [tuple(decided.pop(0) for _ in group) for group in groups]
-    return HostComparisons(tuple(view.name for view in views), *parts)
+    file_system, host, interaction = (tuple(decided.pop(0) for _ in group) for group in groups)
+    return HostComparisons(tuple(view.name for view in views), file_system, host, interaction, notes)
+
+
+def _notes(
+    views: Sequence[HostView], shared: Sequence[tuple[str, str]], *, across_jobs: bool
+) -> tuple[str, ...]:
+    """What differs from host to host besides the hosts: said, or of the jobs refused."""
+    base, *others = views
+    found = [(_differences(base, view, shared), view) for view in others]
+    for one, view in found:
+        require_same_jobs(one, (base.path, view.path), across=across_jobs)
+    return tuple(dict.fromkeys(note for one, _ in found for note in one.notes(clients=False)))
+
+
+def _differences(base: HostView, other: HostView, shared: Sequence[tuple[str, str]]) -> Differences:
+    cells = [(base.cells[key][0], other.cells[key][0]) for key in shared]
+    pairs = [(first.id, base.conditions[first.id], other.conditions[second.id]) for first, second in cells]
+    return differences_of(pairs, (base.name, other.name))
 
 
 def host_view(result: Result) -> HostView:
@@ -78,7 +110,9 @@ def host_view(result: Result) -> HostView:
         if cell.id in tables and cell.id in states
     }
     name = str((result.manifest.get("host") or {}).get("host") or result.path.name)
-    return HostView(name, str(result.path), alpha_of(result.manifest), cells)
+    return HostView(
+        name, str(result.path), alpha_of(result.manifest), cells, conditions_of(result.manifest, plan)
+    )
 
 
 def _require_several(views: Sequence[HostView]) -> None:

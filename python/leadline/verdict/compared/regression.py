@@ -9,7 +9,7 @@ from leadline.errors import UsageError
 from leadline.store.reader import Result, refuse_search
 from leadline.units import unbounded
 from leadline.verdict.compared.copies import in_common
-from leadline.verdict.compared.two_results import compare_results, missing_cells
+from leadline.verdict.compared.two_results import apart_from_figures, compare_results, missing_cells
 from leadline.verdict.model import Comparison, Passed, Regression, RegressionCheck
 from leadline.workloads.judged import metric_kind
 
@@ -17,22 +17,26 @@ from leadline.workloads.judged import metric_kind
 _PERCENT_MAX, _PERCENT_ALL = 10_000.0, 99.9
 
 
-def check_regression(baseline: Result, new: Result, metrics: Sequence[str], allow: float) -> Regression:
+def check_regression(
+    baseline: Result, new: Result, metrics: Sequence[str], allow: float, *, across_jobs: bool = False
+) -> Regression:
     """Every cell of the baseline. Raises ResultError where the two have no cell in common, UsageError where
-    they have trials in common: a result that is held against itself loses nothing.
+    they have trials in common: a result that is held against itself loses nothing; or where cells of one name
+    ran different jobs, unless that is asked for (`across_jobs`).
     """
     for one in (baseline, new):
         refuse_search(one.path, one.manifest)
     shared = in_common(baseline, new)
     if shared:
         raise UsageError(f"nothing is checked: {shared}", "name two results that were measured apart")
-    comparisons = compare_results(baseline, new, metrics, allow, asked=True)
+    comparisons = compare_results(baseline, new, metrics, allow, asked=True, across_jobs=across_jobs)
     checks = [check_of(comparison, allow) for comparison in comparisons]
     gone = [
         RegressionCheck(name, "-", "missing", "the baseline has this cell, the new result has not")
         for name in missing_cells(baseline, new)
     ]
-    return Regression(str(baseline.path), str(new.path), allow, (*checks, *gone))
+    notes = apart_from_figures(baseline, new)
+    return Regression(str(baseline.path), str(new.path), allow, (*checks, *gone), notes)
 
 
 def check_of(comparison: Comparison, allow: float) -> RegressionCheck:

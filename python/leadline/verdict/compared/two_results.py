@@ -11,6 +11,12 @@ from leadline.plan.model import Plan, PlannedCell
 from leadline.store.reader import Result, require_cells
 from leadline.tracing.two_traces import compare_traces, different_programs
 from leadline.verdict.compared.comparisons import wanted_metrics, weight_of
+from leadline.verdict.compared.conditions import (
+    Differences,
+    conditions_of,
+    differences_of,
+    require_same_jobs,
+)
 from leadline.verdict.compared.deciding import decide
 from leadline.verdict.compared.pair import Pair
 from leadline.verdict.findings import build_findings
@@ -22,12 +28,19 @@ _APART = "measured at different times: holds only as far as nothing else changed
 
 
 def compare_results(
-    base: Result, other: Result, metrics: Sequence[str], margin: float, *, asked: bool = False
+    base: Result,
+    other: Result,
+    metrics: Sequence[str],
+    margin: float,
+    *,
+    asked: bool = False,
+    across_jobs: bool = False,
 ) -> tuple[Comparison, ...]:
     """Every cell of `other` against the cell of `base` with the same target and work.
 
     Two results of one target each match by work alone, whatever their targets are called. `asked`: one answer
-    follows from all of them, so none may err; else they explore.
+    follows from all of them, so none may err; else they explore. Raises UsageError where cells of one name
+    ran different jobs, unless that is asked for (`across_jobs`).
     """
     if base.traced and other.traced:
         return compare_traces(base, other, metrics, margin)
@@ -36,6 +49,7 @@ def compare_results(
     states = [_states(result) for result in (base, other)]  # first: it says of a damaged one which it is
     plans = [needed_plan(result) for result in (base, other)]
     pairs = _pairs(plans[0], plans[1])
+    require_same_jobs(_differences((base, other), plans), (base.path, other.path), across=across_jobs)
     if not pairs:
         raise ResultError(
             f"{base.path} and {other.path} have no cell in common",
@@ -53,8 +67,20 @@ def compare_results(
 
 
 def apart_from_figures(base: Result, other: Result) -> tuple[str, ...]:
-    """What differs between two results besides what they measured, as sentences: of traces, the program."""
-    return different_programs(base, other) if base.traced and other.traced else ()
+    """What differs between two results besides what they measured, as sentences: of traces, the program; of
+    studies the jobs, the access methods, the clients and the releases, as far as these are stored.
+    """
+    if base.traced and other.traced:
+        return different_programs(base, other)
+    sides = (base, other)
+    return _differences(sides, [needed_plan(result) for result in sides]).notes()
+
+
+def _differences(sides: Sequence[Result], plans: Sequence[Plan]) -> Differences:
+    """Of the cells that are compared."""
+    known = [conditions_of(one.manifest, plan) for one, plan in zip(sides, plans, strict=True)]
+    pairs = _pairs(plans[0], plans[1])
+    return differences_of([(first.work, known[0][first.id], known[1][second.id]) for first, second in pairs])
 
 
 def missing_cells(base: Result, other: Result) -> tuple[str, ...]:

@@ -51,6 +51,7 @@ class ApplicationPlanned(Planned[ApplicationOptions, ApplicationJob]):
     kind = "application"
     job = ApplicationJob
     told_by = "command"
+    indifferent = frozenset({"input", "runtime_ns"})
     options = ApplicationOptions
     example = "command: [program, word]"
     foreign = "is of jobs that leadline does itself, and means nothing with"

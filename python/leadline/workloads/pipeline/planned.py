@@ -63,6 +63,7 @@ class PipelinePlanned(Planned[PipelineOptions, PipelineJob]):
     kind = "pipeline"
     job = PipelineJob
     told_by = "pipeline"
+    indifferent = frozenset({"input", "runtime_ns", "source", "film"})
     options = PipelineOptions
     example = "pipeline: [{stage: …}]"
     no_rate = "a pipeline"

@@ -14,6 +14,7 @@ class ReplayPlanned(Planned[Options, ReplayJob]):
     kind = "replay"
     job = ReplayJob
     told_by = "script"
+    indifferent = frozenset({"script"})
 
     def untimed_seconds(self, job: ReplayJob) -> float:
         """As long as the trace took, where its pace is kept, and no less than its calls and bytes take."""
