@@ -63,6 +63,11 @@ class CauseEntry:
     predicts: Mapping[str, float | str] = field(default_factory=dict)
     every_device: bool = False
 
+    @property
+    def plain_title(self) -> str:
+        """Its title without what a trial's figures say."""
+        return re.sub(r"(, \w+| \(|,)? ?\{[\w:]+\}\)?", "", self.title)
+
 
 @dataclass(frozen=True)
 class CauseInTrial:
