@@ -261,7 +261,7 @@ HOLDS: dict[str, dict[str, float | str]] = {
     },
     "read_ahead_small": {
         **{"read_ahead_bytes": 4096.0, "streamed": 1.0, "asked": 1.0, "in_flight": 1.0},
-        "client_in_flight": 0.8,
+        **{"client_operations_per_s": 400.0, "osd_read_s": 0.002},
     },
     "slow_interface": {"link_share": 0.97, "faster_link_factor": 10.0},
     "slow_port": {

@@ -169,13 +169,16 @@ def through_fuse(**settings: str) -> TargetFacts:
 
 def test_a_read_ahead_of_a_page_is_named_where_streams_wait_for_it() -> None:
     facts = through_fuse(client_readahead_max_bytes="4096", client_readahead_max_periods="4")
-    waiting = ("client", "ceph-fuse.7", "operations_in_flight", 0.8)
-    found = figures(waiting, facts=facts, asked=1, job=json.dumps({"rw": "read", "numjobs": 1}))
+    waiting = (
+        ("client", "ceph-fuse.7", "operations_read", 400.0),
+        *(("ceph", "osd.1", *one) for one in (("operations_read", 400.0), ("op_read_latency", 2.0))),
+    )
+    found = figures(*waiting, facts=facts, asked=1, job=json.dumps({"rw": "read", "numjobs": 1}))
     (cause,) = diagnose([found], applying(facts)).named
     assert (cause.entry.name, cause.title, cause.share) == (
-        *("read_ahead_small", "a small read-ahead, 4 KiB", 0.8),
+        *("read_ahead_small", "a small read-ahead, 4 KiB", pytest.approx(0.8)),
     )
-    at_random = figures(waiting, facts=facts, asked=1, job=job(MIB))
+    at_random = figures(*waiting, facts=facts, asked=1, job=job(MIB))
     assert named(at_random) == []
 
 

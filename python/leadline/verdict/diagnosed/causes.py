@@ -112,7 +112,7 @@ def applying(facts: TargetFacts) -> tuple[CauseEntry, ...]:
 
 
 # Figures of what is not on every way; other causes of the client and the work do without them.
-_OF_CEPH_FUSE = ("client_thread_share", "client_in_flight", "client_blocked_per_s")
+_OF_CEPH_FUSE = ("client_thread_share", "client_in_flight", "client_blocked_per_s", "read_ahead_bytes")
 _OF_CLUSTER = ("metadata_per_operation",)
 _OF_CACHES = ("streamed",)
 
