@@ -26,7 +26,7 @@ def page() -> str:
 
 def _causes() -> Iterator[str]:
     for cause in causes():
-        yield f"### `{cause.name}`: {_plain(cause.title)}"
+        yield f"### `{cause.name}`: {cause.plain_title}"
         yield ""
         yield f"{cause.place}, {cause.told}. {cause.means}"
         yield ""
@@ -34,10 +34,6 @@ def _causes() -> Iterator[str]:
         yield f"- To be sure: {cause.experiment}"
         yield f"- Remedy: {cause.remedy} Price: {cause.price}. Source: {cause.source}."
         yield ""
-
-
-def _plain(title: str) -> str:
-    return re.sub(r",? ?\{\w+\}", "", title)
 
 
 def _seen(cause: CauseEntry) -> str:

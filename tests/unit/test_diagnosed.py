@@ -219,7 +219,12 @@ HOLDS: dict[str, dict[str, float | str]] = {
         **{"slow_osd_commit_s": 0.2, "latency_s": 0.21},
     },
     "osd_waits_for_device": {"blocked_osd": "osd.1", "blocked_osd_share": 0.9, "blocked_others_share": 0.1},
-    "osds_uneven": {"loaded_osd": "osd.1", "loaded_osd_factor": 2.9, "osd_thread_share": 0.75},
+    "osds_uneven": {
+        "loaded_osd": "osd.1",
+        "loaded_osd_factor": 2.9,
+        "osd_thread_share": 0.75,
+        "chance_factor": 1.1,
+    },
     "osd_cpu": {"osd_thread": "osd.1/tp_osd_tp", "osd_thread_share": 0.97},
     "osd_last": {
         **{"last_osd": "osd.1", "last_osd_share": 0.9, "last_others_share": 0.1, "operations_joined": 20.0},
@@ -246,7 +251,18 @@ HOLDS: dict[str, dict[str, float | str]] = {
     },
     "store_amplifies": {"write_share": 1.0, "request_bytes": 4096.0, "store_amplification": 20.0},
     "osd_scheduler": {"mclock_waiting": 40.0, "osd_queue_share": 0.9, "osd_thread_share": 0.2},
-    "too_few_groups": {"groups_per_osd": 4.0, "loaded_osd": "osd.1", "loaded_osd_factor": 2.5},
+    "too_few_groups": {
+        **{"groups_per_osd": 4.0, "loaded_osd": "osd.1", "loaded_osd_factor": 2.5},
+        "chance_factor": 1.1,
+    },
+    "pool_groups": {
+        **{"pool_groups": 1.0, "osds": 4.0, "loaded_osd": "osd.1", "loaded_osd_factor": 4.0},
+        "in_flight": 8.0,
+    },
+    "read_ahead_small": {
+        **{"read_ahead_bytes": 4096.0, "streamed": 1.0, "asked": 1.0, "in_flight": 1.0},
+        **{"client_operations_per_s": 400.0, "osd_read_s": 0.002},
+    },
     "slow_interface": {"link_share": 0.97, "faster_link_factor": 10.0},
     "slow_port": {
         **{"slowest_port": "host2", "slowest_port_factor": 8.0},

@@ -56,10 +56,11 @@ class CephAccess:
 
     `conf`, `name` and `keyring` are what the client uses (None: Ceph's own defaults).
     `protection` is `replicated` with `size`, or `erasure` with `k` and `m`, each part in another
-    `failure_domain` (osd, host …). `lab` is true for a disposable cluster that `leadline lab` started on this
-    host. A quota of 0 is none, None is not known. `settings` are options that the client's process has in
-    force. `kernel_client` is the kernel's client as debugfs names it, FSID.clientN. `distrusted` says why
-    what the client says of its cluster is not used, and the cluster not asked.
+    `failure_domain` (osd, host …). `groups` are the placement groups of its pool. `lab` is true for a
+    disposable cluster that `leadline lab` started on this host. A quota of 0 is none, None is not known.
+    `settings` are options that the client's process has in force. `kernel_client` is the kernel's client as
+    debugfs names it, FSID.clientN. `distrusted` says why what the client says of its cluster is not used,
+    and the cluster not asked.
     """
 
     conf: str | None = None
@@ -74,6 +75,7 @@ class CephAccess:
     k: int | None = None
     m: int | None = None
     failure_domain: str | None = None
+    groups: int | None = None
     lab: bool = False
     client_version: str | None = None
     namespace: str | None = None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from textwrap import wrap
 from typing import TYPE_CHECKING
@@ -54,6 +55,7 @@ _LOOK, _LONGEST = "30s", "2m"
 @under_fault_option
 @out_option()
 @trust_option
+@click.option("--all", "whole", is_flag=True, help="Print all that was not observable, too.")
 @click.option("--figures", is_flag=True, help="Print all figures that the causes were judged by, too.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON of the format leadline.diagnosis/1.")
 def command(
@@ -69,6 +71,7 @@ def command(
     under_fault: bool,
     out: Path | None,
     trusted: bool,
+    whole: bool,
     figures: bool,
     as_json: bool,
 ) -> int:
@@ -92,11 +95,13 @@ def command(
     own = {"--beside": beside, "--yes": yes, "--out": out}
     own |= {"--ignore-health": ignore_health, "--under-fault": under_fault}
     _refuse_beside(active=active, others=own, live=live)
+    shown = _OnScreen(whole=whole, figures=figures)
     if live is not None:
-        _live(live, duration or _LOOK, figures=figures, as_json=as_json, use_bpf=not no_bpf)
+        _live(live, duration or _LOOK, shown, as_json=as_json, use_bpf=not no_bpf)
     elif directory is not None:
         only_studies = {"--cell": wanted, "--active": active, "--for": duration, "--no-bpf": no_bpf}
-        _of_result(directory, wanted, only_studies, figures=figures, as_json=as_json)
+        only_studies["--all"] = whole
+        _of_result(directory, wanted, only_studies, shown, as_json=as_json)
         if active:
             asked = AskedExperiment(
                 beside, seconds_of(duration or _LONGEST), out, yes, trusted, ignore_health, under_fault
@@ -113,7 +118,15 @@ def _refuse_beside(*, active: bool, others: Mapping[str, object], live: str | No
         raise UsageError(f"{asked[0]} is for an experiment", "add --active, or leave it out")
 
 
-def _live(path: str, duration: str, *, figures: bool, as_json: bool, use_bpf: bool) -> None:
+@dataclass(frozen=True)
+class _OnScreen:
+    """What is printed besides the answer."""
+
+    whole: bool
+    figures: bool
+
+
+def _live(path: str, duration: str, shown: _OnScreen, *, as_json: bool, use_bpf: bool) -> None:
     from leadline.cli.machine.lab_faults import labs_of
     from leadline.cli.machine.watch import say_progress
     from leadline.cli.signals import StopRequest
@@ -143,13 +156,18 @@ def _live(path: str, duration: str, *, figures: bool, as_json: bool, use_bpf: bo
         echo_text(json.dumps({"format": FORMAT, "live": one}, indent=1, allow_nan=False))
         return
     echo(f"{resolved} ({facts.words}), {seen.elapsed_s:.0f} s")
-    _print_found(found, None)
-    if figures:
+    _print_found(found, None, whole=shown.whole)
+    if shown.figures:
         _print_figures(found)
 
 
 def _of_result(
-    directory: Path, wanted: str | None, only_studies: Mapping[str, object], *, figures: bool, as_json: bool
+    directory: Path,
+    wanted: str | None,
+    only_studies: Mapping[str, object],
+    shown: _OnScreen,
+    *,
+    as_json: bool,
 ) -> None:
     """A trace has no trials: it is judged by rules of its own, and some options say nothing about it."""
     from leadline.store.reader import open_result
@@ -157,12 +175,12 @@ def _of_result(
     result = open_result(directory)
     if result.traced:
         refuse_for_trace(only_studies)
-        of_trace(result, figures=figures, as_json=as_json)
+        of_trace(result, figures=shown.figures, as_json=as_json)
     else:
-        _of_study(result, wanted, figures=figures, as_json=as_json)
+        _of_study(result, wanted, shown, as_json=as_json)
 
 
-def _of_study(result: Result, wanted: str | None, *, figures: bool, as_json: bool) -> None:
+def _of_study(result: Result, wanted: str | None, shown: _OnScreen, *, as_json: bool) -> None:
     from leadline.verdict.diagnosed.document import FORMAT, cell_json, figures_json
     from leadline.verdict.diagnosed.of_result import diagnose_result
 
@@ -174,8 +192,8 @@ def _of_study(result: Result, wanted: str | None, *, figures: bool, as_json: boo
     if len(found) > 1 and wanted is None:
         _print_table(found)
     for one in found if len(found) == 1 or wanted is not None else ():
-        _print_cell(one)
-        if figures:
+        _print_cell(one, whole=shown.whole)
+        if shown.figures:
             _print_figures(one.found)
 
 
@@ -201,7 +219,7 @@ def _reached(should: Should | None) -> str:
     return "?" if should is None else f"{100 * should.share:.0f} %"
 
 
-def _print_cell(one: CellDiagnosed) -> None:
+def _print_cell(one: CellDiagnosed, *, whole: bool) -> None:
     cell, found = one.cell, one.found
     echo(f"{one.name}: {cell.validity.state}, {len(found.figures)} trials")
     if found.outcome == "unusable":
@@ -210,21 +228,27 @@ def _print_cell(one: CellDiagnosed) -> None:
         return
     for words in one.notes:
         say(f"  {words}")
-    _print_found(found, one.should)
+    _print_found(found, one.should, whole=whole)
 
 
-def _print_found(found: Diagnosed, should: Should | None) -> None:
+def _print_found(found: Diagnosed, should: Should | None, *, whole: bool) -> None:
+    from leadline.verdict.diagnosed.judge import titled
+
     if found.named:
-        say(f"Bound by: {found.words}.")
+        say(f"Bound by: {titled(found.named)}.")
         for cause in found.named:
             _print_cause(cause)
     else:
         say("I cannot tell what bounds it: nothing that was observed was full, and no cause holds.")
+    if found.apart:
+        say(f"Apart from the load of other processes, the next limit is {titled(found.apart)}.")
+        for cause in found.apart:
+            _print_cause(cause)
     _print_should(should)
     for cause in found.behind[:2]:
         say(f"Behind it: {cause.title} ({100 * cause.share:.0f} %): {cause.evidence}.")
     _print_way(found)
-    _print_open(found)
+    _print_open(found, whole=whole)
     echo()
 
 
@@ -264,12 +288,25 @@ def _print_way(found: Diagnosed) -> None:
     echo()
 
 
-def _print_open(found: Diagnosed) -> None:
-    lacks = sorted({name for one in found.open for name in one.lacks})
-    if not lacks or (found.named and found.named[0].share >= 0.5):
+def _print_open(found: Diagnosed, *, whole: bool) -> None:
+    """The three steps that settle most causes, or all of them with the names of causes and metrics."""
+    from leadline.verdict.diagnosed.unseen import MOST, steps
+
+    if not found.open or (not whole and found.named and found.named[0].share >= 0.5):
         return
-    say(f"Not observable here, so not ruled out: {', '.join(one.entry.name for one in found.open)}.")
-    say(f"  It lacks: {', '.join(lacks)} (docs/diagnosis.md says what each needs).")
+    every = steps(found.open)
+    shown = every if whole else every[:MOST]
+    say("Not observable here, so not ruled out:")
+    for step in shown:
+        first, *others = [one.entry.plain_title for one in step.causes]
+        more = f" and {len(others)} more" if others else ""
+        say(f"  {first}{more}: {step.words}")
+        if whole:
+            names = (f"{one.entry.name} (lacks {', '.join(one.lacks)})" for one in step.causes)
+            say(f"    {', '.join(names)}")
+    left = sum(len(step.causes) for step in every[len(shown) :])
+    if left:
+        say(f"  {left} more causes: add --all.")
 
 
 def _print_figures(found: Diagnosed) -> None:

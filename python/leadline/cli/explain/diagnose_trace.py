@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 _WHY_NOT = {
     "--cell": "a trace has no cells to choose from",
     "--active": "the experiment varies the load of a study, and a trace has none",
+    "--all": "what its source did not record is printed anyway",
 }
 
 

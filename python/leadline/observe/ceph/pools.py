@@ -32,6 +32,7 @@ class PoolPlacement:
     overwrites: bool = True
     failure_domain: str | None = None
     domains: int | None = None
+    groups: int | None = None
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> PoolPlacement:
@@ -43,7 +44,7 @@ class PoolPlacement:
 def protection_of_pool(
     conf: str | None, name: str | None, keyring: str | None, pool: str, deadline_s: float
 ) -> dict[str, Any]:
-    """`protection`, `size`, `k`, `m`, `failure_domain` of a pool as far as they are told; or the `reason`."""
+    """What CephAccess has of a pool, from `protection` to `groups`, as far as it is told; or the `reason`."""
     return answered(conf, name, keyring, deadline_s, lambda cluster: _protection(cluster, pool))
 
 
@@ -54,6 +55,7 @@ def _protection(cluster: Cluster, pool: str) -> dict[str, Any]:
         return {"reason": "the cluster has no such pool"}
     coded = bool(found.get("erasure_code_profile"))
     answer: dict[str, Any] = {"protection": "erasure" if coded else "replicated", "size": found["size"]}
+    answer["groups"] = found.get("pg_num")
     if coded:
         with contextlib.suppress(NotObservableError, KeyError, ValueError):
             profile = cluster.mon("osd erasure-code-profile get", name=found["erasure_code_profile"])
@@ -97,6 +99,7 @@ def _placement(cluster: Cluster, pool: str) -> PoolPlacement:
         overwrites=not profile or "ec_overwrites" in str(found.get("flags_names", "")),
         failure_domain=domain,
         domains=domains,
+        groups=found.get("pg_num"),
     )
 
 

@@ -55,7 +55,7 @@ def with_layout(facts: TargetFacts, target: Target, *, tries: bool = True) -> Ta
 
 def _own_access(ceph: CephAccess, pool: str, placement: PoolPlacement | None) -> CephAccess:
     if placement is None:
-        return replace(ceph, pool=pool, protection=None, size=None, k=None, m=None, failure_domain=None)
+        placement = PoolPlacement(False, (), ())  # nothing is known of it
     return replace(
         ceph,
         pool=pool,
@@ -64,6 +64,7 @@ def _own_access(ceph: CephAccess, pool: str, placement: PoolPlacement | None) ->
         k=placement.k,
         m=placement.m,
         failure_domain=placement.failure_domain,
+        groups=placement.groups,
     )
 
 

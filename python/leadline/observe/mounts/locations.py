@@ -95,6 +95,7 @@ def protection(access: CephAccess) -> CephAccess:
         k=known.get("k"),
         m=known.get("m"),
         failure_domain=known.get("failure_domain"),
+        groups=known.get("groups"),
     )
 
 

@@ -64,6 +64,11 @@ class CauseEntry:
     predicts: Mapping[str, float | str] = field(default_factory=dict)
     every_device: bool = False
 
+    @property
+    def plain_title(self) -> str:
+        """Its title without what a trial's figures say."""
+        return re.sub(r"(, \w+| \(|,)? ?\{[\w:]+\}\)?", "", self.title)
+
 
 @dataclass(frozen=True)
 class CauseInTrial:
@@ -108,7 +113,7 @@ def applying(facts: TargetFacts) -> tuple[CauseEntry, ...]:
 
 
 # Figures of what is not on every way; other causes of the client and the work do without them.
-_OF_CEPH_FUSE = ("client_thread_share", "client_in_flight", "client_blocked_per_s")
+_OF_CEPH_FUSE = ("client_thread_share", "client_in_flight", "client_blocked_per_s", "read_ahead_bytes")
 _OF_CLUSTER = ("metadata_per_operation",)
 _OF_CACHES = ("streamed",)
 

@@ -33,6 +33,7 @@ def found_json(found: Diagnosed) -> dict[str, Any]:
         "outcome": found.outcome,
         "named": [_cause_json(cause) for cause in found.named],
         "behind": [_cause_json(cause) for cause in found.behind],
+        "apart": [_cause_json(cause) for cause in found.apart],
         "open": [{"cause": part.entry.name, "lacks": list(part.lacks)} for part in found.open],
         "places": [_place_json(part) for part in found.uses],
     }

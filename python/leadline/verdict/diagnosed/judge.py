@@ -16,6 +16,7 @@ from leadline.verdict.sections.charts import PlaceUse
 Outcome = Literal["named", "undecided", "unusable"]
 _IN_TRIALS = 2 / 3  # of a cell's trials a cause must hold in
 _SHARE = 0.3  # of the time: less than that does not bound anything
+_OTHERS, _OTHERS_SHARE = "others_here", 0.15  # of the CPUs: from there on a host is not this run's alone
 _BESIDE = 0.5  # a second cause is named with at least that part of the first one's share
 
 
@@ -51,28 +52,57 @@ class Diagnosed:
     open: tuple[CauseOpen, ...] = ()
     uses: tuple[PlaceUse, ...] = ()
     figures: tuple[Figures, ...] = ()
+    apart: tuple[CauseNamed, ...] = ()
 
     @property
     def words(self) -> str:
         """By what it is bound, with the share of each."""
         if self.outcome == "unusable":
             return "no trial to judge by"
-        if not self.named:
-            return "cannot tell"
-        return " and ".join(f"{one.title} ({100 * one.share:.0f} %)" for one in self.named)
+        said = titled(self.named) if self.named else "cannot tell"
+        if not self.apart:
+            return said
+        return f"{said}; without other processes: {titled(self.apart)}"
+
+
+def titled(named: Sequence[CauseNamed]) -> str:
+    """Causes with the share of each."""
+    return " and ".join(f"{one.title} ({100 * one.share:.0f} %)" for one in named)
+
+
+def without_others(trials: Sequence[Figures]) -> list[Figures]:
+    """The figures as they would be without the load of other processes; none where most trials had little."""
+    found = [_without(one) for one in trials]
+    busy = [one for one in found if one is not None]
+    if not busy or len(busy) < _IN_TRIALS * len(found):
+        return []
+    return [quiet if quiet is not None else one for one, quiet in zip(trials, found, strict=True)]
+
+
+def _without(figures: Figures) -> Figures | None:
+    others, cpu = figures["other_cpu_share"], figures["cpu_share"]
+    if not isinstance(others, float) or not isinstance(cpu, float) or others < _OTHERS_SHARE:
+        return None
+    return {**figures, "other_cpu_share": 0.0, "cpu_share": max(cpu - others, 0.0)}
 
 
 def diagnose(
     trials: Sequence[Figures],
     table: tuple[CauseEntry, ...] | None = None,
     said: Sequence[Mapping[str, CauseInTrial]] | None = None,
+    said_apart: Sequence[Mapping[str, CauseInTrial]] | None = None,
 ) -> Diagnosed:
-    """The causes that hold for a cell, by the figures of its trials; `said`: these are judged already."""
+    """The causes that hold for a cell, by the figures of its trials.
+
+    `said`: these are judged already, `said_apart`: those `without_others`, too.
+    """
     if not trials:
         return Diagnosed("unusable")
     entries = causes() if table is None else table
-    said = judged(trials, entries) if said is None else said
-    holding = sorted(_holding(entries, said, trials), key=lambda one: -one.share)
+    quiet = without_others(trials)
+    if said is None:
+        said, said_apart = judged(trials, entries), judged(quiet, entries)
+    holding = _holding(entries, said, trials)
     named = _named(holding)
     return Diagnosed(
         "named" if named else "undecided",
@@ -81,7 +111,16 @@ def diagnose(
         tuple(_open(entries, said)),
         places(trials, [one.entry for one in named], entries),
         tuple(trials),
+        _apart(named, _named(_holding(entries, said_apart or (), quiet))) if quiet else (),
     )
+
+
+def _apart(named: Sequence[CauseNamed], quiet: tuple[CauseNamed, ...]) -> tuple[CauseNamed, ...]:
+    """What would be named without others, where nothing is named but them."""
+    known = {one.entry.name for one in named}
+    if known - {_OTHERS}:
+        return ()
+    return tuple(one for one in quiet if one.entry.name not in known)
 
 
 def _held(
@@ -122,7 +161,7 @@ def _holding(
                 against,
             )
         )
-    return found
+    return sorted(found, key=lambda one: -one.share)
 
 
 def _named(holding: Sequence[CauseNamed]) -> tuple[CauseNamed, ...]:

@@ -12,10 +12,11 @@ from leadline.store.reader import Result, require_cells
 from leadline.store.tables import TrialRow
 from leadline.verdict.cells import judge_cells
 from leadline.verdict.diagnosed.causes import CauseEntry, CauseInTrial, applying, judged, of_itself
-from leadline.verdict.diagnosed.judge import Diagnosed, diagnose
+from leadline.verdict.diagnosed.judge import Diagnosed, diagnose, without_others
 from leadline.verdict.diagnosed.notes import notes_of
 from leadline.verdict.diagnosed.samples import Samples
 from leadline.verdict.diagnosed.seen.of_trial import figures_of
+from leadline.verdict.diagnosed.seen.values import Figures
 from leadline.verdict.diagnosed.should import Should, TrialSeen, ceilings, should_of
 from leadline.verdict.material import Material, read_material
 from leadline.verdict.model import Cell
@@ -59,7 +60,7 @@ def diagnose_result(result: Result, wanted: str | None = None) -> tuple[CellDiag
 def diagnose_cells(result: Result, read: Material, cells: Sequence[Cell]) -> tuple[CellDiagnosed, ...]:
     """What bounds each of these cells of a result that was read."""
     seen = [_seen(cell, result, read) for cell in cells]
-    figures = [one.figures for part in seen for one in (*part.failed, *part.good)]
+    figures = [one for part in seen for one in part.judged]
     said = iter(judged(figures))
     return tuple(_found(part, said) for part in seen)
 
@@ -76,6 +77,12 @@ class _CellSeen:
     good: tuple[TrialSeen, ...] = ()
     failed: tuple[TrialSeen, ...] = ()
     applying: tuple[CauseEntry, ...] = ()
+
+    @property
+    def judged(self) -> tuple[Figures, ...]:
+        """Figures of failed trials, of good ones, and of these without others where these load the host."""
+        good = [one.figures for one in self.good]
+        return (*(one.figures for one in self.failed), *good, *without_others(good))
 
 
 def _seen(cell: Cell, result: Result, read: Material) -> _CellSeen:
@@ -111,12 +118,13 @@ def _found(seen: _CellSeen, said: Iterator[Mapping[str, CauseInTrial]]) -> CellD
     """
     of_failed = [next(said) for _ in seen.failed]
     of_good = [next(said) for _ in seen.good]
+    of_quiet = [next(said) for _ in seen.judged[len(seen.failed) + len(seen.good) :]]
     if seen.failed:
         found = diagnose([one.figures for one in seen.failed], of_itself(seen.applying), of_failed)
         if found.named:
             return CellDiagnosed(seen.cell, found)
     if not seen.good:
         return CellDiagnosed(seen.cell, Diagnosed("unusable"))
-    found = diagnose([one.figures for one in seen.good], seen.applying, of_good)
+    found = diagnose([one.figures for one in seen.good], seen.applying, of_good, of_quiet)
     notes = notes_of([one.trial for one in seen.good], [one.sampled for one in seen.good])
     return CellDiagnosed(seen.cell, found, should_of(seen.good), notes)

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
-from statistics import fmean, median
+from statistics import fmean, median, median_low
 
 from leadline.store.parquet import SampleKey, SampleLine
 from leadline.store.tables import SeriesRow, TrialRow
+
+_BEGUN_NS = 1_000_000_000  # by then a trial has connected and opened what it uses
 
 
 class Samples:
@@ -61,6 +63,25 @@ class Samples:
     def _part_ns(self, since_ns: int, at_ns: int) -> int:
         within = min(at_ns, self._end_ns) - max(since_ns, self._begin_ns)
         return within if 2 * within >= at_ns - since_ns else 0
+
+    def steady(self, source: str, subject: str, metric: str) -> tuple[tuple[float, float], ...]:
+        """Each sample once the trial has begun, with the seconds that it is of.
+
+        What a trial does when it begins, such as to connect and to open files, is in the samples before. A
+        trial too short for that has none.
+        """
+        times, values = self._lines.get((source, subject, metric), ((), ()))
+        known = dict(sorted(zip(times, values, strict=True)))
+        return tuple(
+            (known[at], (at - since) / 1e9)
+            for since, at in _spans(tuple(known))
+            if since >= _BEGUN_NS and at > since and self._part_ns(since, at)
+        )
+
+    def usual(self, source: str, subject: str, metric: str) -> float | None:
+        """The median of these samples, of two the smaller one; None where there is none."""
+        values = [value for value, _ in self.steady(source, subject, metric)]
+        return median_low(values) if values else None
 
     def subjects(self, source: str, prefix: str = "") -> tuple[str, ...]:
         """Everything of a source whose name begins so, in the order of names."""

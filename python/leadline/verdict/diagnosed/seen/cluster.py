@@ -50,6 +50,16 @@ def of_metadata(samples: Samples) -> Figures:
     }
 
 
+def requests_begun(samples: Samples) -> float | None:
+    """Requests a second to all metadata servers, without those by which a trial opens its files."""
+    known = [
+        rate
+        for one in samples.by_subject("ceph", "mds.", "client_requests")
+        if (rate := samples.usual("ceph", one, "client_requests")) is not None
+    ]
+    return sum(known) if known else None
+
+
 def of_cluster(trial: TrialRow, samples: Samples) -> Figures:
     """Its state at both ends of the trial, and what was sampled between."""
     states = [state for text in (trial.start_state, trial.end_state) if (state := json.loads(text))]
@@ -78,6 +88,7 @@ def of_cluster(trial: TrialRow, samples: Samples) -> Figures:
         "full_checks": ", ".join(full) if seen else None,
         "full_count": float(len(full)) if seen else None,
         "slow_ops": samples.most("ceph", "cluster", "slow_ops"),
+        "osds": float(max(known)) if known else None,
         "groups_per_osd": _groups_per_osd(states),
         "pgs_snaptrim": _most_groups(states, "snaptrim"),
         "paused": float(any(flag.startswith("pause") for flag in flags)) if seen else None,

@@ -13,7 +13,7 @@ from leadline.verdict.diagnosed.seen.values import Figures, ratio, seconds
 _UNSEEN = "not observable"
 
 
-def of_host(trial: TrialRow, samples: Samples) -> Figures:
+def of_host(trial: TrialRow, samples: Samples, target: TargetFacts | None = None) -> Figures:
     """This host, which bears the load; on a lab it bears the servers, too."""
     cores = {
         one: samples.mean("host", one, "busy") for one in samples.subjects("host", "cpu") if one != "cpu"
@@ -29,7 +29,7 @@ def of_host(trial: TrialRow, samples: Samples) -> Figures:
         "io_stalled_share": samples.mean("host", "pressure", "io_full"),
         "memory_available": min(available, default=None),
         "device_share": max(
-            (samples.mean("host", one, "busy") or 0.0 for one in _disks(samples)), default=None
+            (samples.mean("host", one, "busy") or 0.0 for one in _disks(samples, target)), default=None
         ),
     }
 
@@ -54,8 +54,18 @@ def of_own_device(trial: TrialRow, samples: Samples, facts: TargetFacts | None) 
     }
 
 
-def _disks(samples: Samples) -> list[str]:
-    return [one for one in samples.subjects("host") if samples.values("host", one, "operations_written")]
+def _disks(samples: Samples, target: TargetFacts | None) -> list[str]:
+    """Those that may be on the way: the target's own, else all of the host, which may bear its OSDs.
+
+    A target elsewhere has none here: this host's devices have what others and leadline itself write.
+    """
+    every = [one for one in samples.subjects("host") if samples.values("host", one, "operations_written")]
+    if target is None:
+        return every
+    if target.device in every:
+        return [target.device]
+    served_here = any(samples.subjects("daemon", kind) for kind in ("osd.", "proxy."))
+    return every if served_here or not target.is_remote else []
 
 
 def of_facts(host: Mapping[str, str], link_bytes_per_s: int | None) -> Figures:

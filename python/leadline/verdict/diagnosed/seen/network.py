@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from statistics import median
+from statistics import median, median_low
 
 from leadline.store.tables import TrialRow
 from leadline.verdict.diagnosed.samples import Samples
+from leadline.verdict.diagnosed.seen.target import jobs_of
 from leadline.verdict.diagnosed.seen.values import Figures, seconds
 
 # Of a port's rate, what its counters show when it is full: headers are counted once a packet, but sent with
@@ -78,7 +79,7 @@ def _fullest_in_turn(samples: Samples) -> float | None:
 _STUCK = 2  # segments in a row that nobody answers: one happens by chance
 
 
-def of_connections(samples: Samples) -> Figures:
+def of_connections(trial: TrialRow, samples: Samples) -> Figures:
     """TCP connections of this host, and of those that servers here are on."""
     places = samples.subjects("tcp")
     stuck = {
@@ -86,8 +87,6 @@ def of_connections(samples: Samples) -> Figures:
         for one in places
         if (values := samples.values("tcp", one, "unanswered"))
     }
-    # By the messengers' own count: a host has connections of others, too.
-    made = samples.by_subject("ceph", "osd.", "connections_made")
     full = samples.by_subject("tcp", "", "receiver_full")
     where = max(stuck, key=lambda one: stuck[one], default=None)
     place = max(full, key=lambda one: full[one], default=None)
@@ -95,7 +94,30 @@ def of_connections(samples: Samples) -> Figures:
         "round_trip_s": seconds(samples.middle("tcp", "here", "round_trip")),
         "unanswered_share": stuck[where] if where is not None else None,
         "unanswered_at": where,
-        "connections_per_s": max(made.values(), default=None),
+        "connections_per_s": _made_anew(trial, samples),
         "receiver_full_share": full[place] if place is not None else None,
         "receiver_full_at": place,
     }
+
+
+def _made_anew(trial: TrialRow, samples: Samples) -> float | None:
+    """Connections a second that OSDs made in place of others, once the trial has begun.
+
+    None where something else may have opened them: programs and people whose connections nobody knows, or a
+    trial too short to be told from its own beginning. Each job may connect to each OSD once.
+    """
+    jobs = jobs_of(trial) * (trial.hosts or 1)
+    places = samples.by_subject("ceph", "osd.", "connections_made")
+    made = {
+        one: median_low([max(rate - jobs / seconds, 0.0) for rate, seconds in found])
+        for one in places
+        if (found := samples.steady("ceph", one, "connections_made"))
+    }
+    if not jobs or not made:
+        return None
+    most = max(made.values())
+    if made.keys() <= set(samples.subjects("daemon", "osd.")):
+        return most
+    # Others use such a cluster, and connect as they like. So this host must have connected as often.
+    own = samples.usual("tcp", "here", "new_connections")
+    return None if own is None else min(most, own)

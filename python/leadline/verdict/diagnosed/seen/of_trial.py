@@ -10,14 +10,14 @@ from collections.abc import Mapping, Sequence
 from leadline.store.tables import LatencyRow, TrialRow
 from leadline.study.target import TargetFacts
 from leadline.verdict.diagnosed.samples import Samples
-from leadline.verdict.diagnosed.seen.cluster import of_cluster, of_metadata
+from leadline.verdict.diagnosed.seen.cluster import of_cluster, of_metadata, requests_begun
 from leadline.verdict.diagnosed.seen.daemons import of_blocked, of_daemons, of_logs
 from leadline.verdict.diagnosed.seen.load import of_load
 from leadline.verdict.diagnosed.seen.machine import of_client, of_facts, of_host, of_own_device
 from leadline.verdict.diagnosed.seen.network import of_connections, of_network
 from leadline.verdict.diagnosed.seen.osds import of_osds, of_slow_osd
 from leadline.verdict.diagnosed.seen.stages import of_stages
-from leadline.verdict.diagnosed.seen.target import of_job, of_server, of_target
+from leadline.verdict.diagnosed.seen.target import objects_of, of_job, of_server, of_target
 from leadline.verdict.diagnosed.seen.values import Figure, Figures, ratio
 
 
@@ -40,22 +40,22 @@ def figures_of(
     found |= of_job(trial)
     found |= of_facts(host or {}, trial.wire_limit_bytes_per_s)
     for part in (
-        of_host(trial, samples),
+        of_host(trial, samples, target),
         of_client(samples, target),
         of_network(trial, samples),
         of_osds(samples),
     ):
         found |= part
     found |= of_own_device(trial, samples, target)
-    found |= of_connections(samples)
-    found |= of_slow_osd(samples)
+    found |= of_connections(trial, samples)
+    found |= of_slow_osd(samples, objects_of(trial, target))
     found |= of_stages(samples)
     found |= of_daemons(samples)
     found |= of_blocked(samples)
     found |= of_logs(samples)
     found |= of_metadata(samples)
     found |= of_cluster(trial, samples)
-    found["metadata_per_operation"] = ratio(found["mds_requests_per_s"], found["operations_per_s"])
+    found["metadata_per_operation"] = ratio(requests_begun(samples), found["operations_per_s"])
     found["cut_into"] = ratio(found["client_operations_per_s"], found["operations_per_s"])
     found["store_amplification"] = ratio(number(trial.store_written_bytes), number(trial.osd_written_bytes))
     return found | between(found)

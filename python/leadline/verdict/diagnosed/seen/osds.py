@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from statistics import fmean
 
 from leadline.verdict.diagnosed.samples import Samples, outlier
@@ -12,6 +13,13 @@ _OWN = {
     "kv_sync_latency": "kv_sync_s",
     "store_aio_wait_latency": "aio_wait_s",
     "kv_commit_latency": "kv_commit_s",
+}
+_WRITES = ("operations_written", "subops")
+_TIMES = {
+    "subop_write_latency": ("subops",),
+    "store_commit_latency": _WRITES,
+    "op_write_latency": ("operations_written",),
+    "op_read_latency": ("operations_read",),
 }
 _FEW_READS = 0.05  # for each write
 
@@ -78,18 +86,26 @@ def difference(whole: float | None, process: float | None) -> float | None:
     return None if whole is None or process is None else max(whole - process, 0.0)
 
 
-def of_slow_osd(samples: Samples) -> Figures:
-    """The OSD that takes longer than the others, and what its store waits for."""
+def of_slow_osd(samples: Samples, objects: float | None) -> Figures:
+    """The OSD that takes longer than the others, and what its store waits for; the one with the most to do.
+
+    `objects` is how many the work has: of few, chance alone gives one OSD much more than the others (Raab and
+    Steger, Balls into Bins, 1998).
+    """
     factors: dict[str, float] = {}
-    for metric in ("subop_write_latency", "store_commit_latency", "op_write_latency", "op_read_latency"):
-        found = outlier(samples.by_subject("ceph", "osd.", metric))
+    for metric, by in _TIMES.items():
+        # By operations: a single slow one, as the first of a trial may be, is not what the others are.
+        osds = samples.by_subject("ceph", "osd.", metric)
+        means = {one: samples.weighted("ceph", one, metric, by) for one in osds}
+        found = outlier({one: mean for one, mean in means.items() if mean is not None})
         if found is not None:
             factors[found[0]] = max(factors.get(found[0], 0.0), found[1])
     name = max(factors, key=lambda one: factors[one], default=None)
-    load = samples.by_subject("ceph", "osd.", "operations_written") or samples.by_subject(
-        "ceph", "osd.", "operations_read"
-    )
-    own = {metric: samples.mean("ceph", name or "", metric) for metric in _OWN}
+    load: dict[str, float] = {}
+    for way in ("read", "written"):
+        for osd, count in samples.by_subject("ceph", "osd.", f"operations_{way}").items():
+            load[osd] = load.get(osd, 0.0) + count
+    own = {metric: samples.weighted("ceph", name or "", metric, _WRITES) for metric in _OWN}
     busy = max(load, key=lambda one: load[one], default=None)
     return {
         "slow_osd": name,
@@ -98,5 +114,8 @@ def of_slow_osd(samples: Samples) -> Figures:
         "loaded_osd": busy,
         "loaded_osd_factor": load[busy] * len(load) / sum(load.values())
         if busy is not None and sum(load.values()) > 0
+        else None,
+        "chance_factor": 1.0 + math.sqrt(2.0 * len(load) * math.log(len(load)) / objects)
+        if load and objects
         else None,
     }
