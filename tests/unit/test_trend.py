@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 from pathlib import Path
 
@@ -9,7 +10,16 @@ import pytest
 
 from leadline.analysis.statistics.trend import level_shift, thinned
 from leadline.cli.read.trend import sparkline
-from leadline.store.index import INDEX, IndexRow, journal_size, read_indexes, refresh, write_index
+from leadline.store.index import (
+    INDEX,
+    Indexed,
+    IndexRow,
+    journal_size,
+    read_indexes,
+    refresh,
+    refreshed,
+    write_index,
+)
 
 
 def index_row(**changes: object) -> IndexRow:
@@ -89,13 +99,9 @@ def test_a_stale_or_damaged_summary_is_not_believed_and_hides_no_other(tmp_path:
     (stale / "events.jsonl").write_text("more")
     (damaged / INDEX).write_bytes(b"PAR1 and then nothing")
     assert list(read_indexes([stale, damaged, good])) == [good]
-    asked: list[Path] = []
-
-    def make(path: Path) -> list[IndexRow]:
-        asked.append(path)
-        return [index_row(journal_bytes=journal_size(path))]
-
-    rows, unwritten, unreadable = refresh([stale, damaged, good], make, [good])
-    assert asked == [stale, damaged]
-    assert (len(rows), unwritten, unreadable) == (2, [], [])
+    for path in (stale, damaged):
+        rows = [index_row(journal_bytes=journal_size(path)), index_row(metric="bandwidth")]
+        found = refresh(path, rows, lambda figure: figure.endswith(".iops"))
+        assert found["stored"]
+        assert refreshed(path, json.loads(json.dumps(found))) == [Indexed(path, rows[0])]
     assert len(read_indexes([stale, damaged, good])) == 3

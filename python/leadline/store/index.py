@@ -10,13 +10,12 @@ import io
 import json
 import os
 import stat
-from collections.abc import Callable, Container, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from leadline.errors import LeadlineError
 from leadline.foreign import parse_json, within_memory
 from leadline.store.files import JOURNAL, compression_of, write_whole
 from leadline.store.parquet import fitted, opened
@@ -106,7 +105,7 @@ def write_index(result: Path, rows: Sequence[IndexRow]) -> bool:
     names = [field.name for field in fields(IndexRow)]
     table = pa.table({name: [getattr(row, name) for row in rows] for name in names}, schema=_schema())
     if rows:
-        table = table.replace_schema_metadata({_HEAD: json.dumps(asdict(_head(rows))).encode()})
+        table = table.replace_schema_metadata({_HEAD: json.dumps(vars(_head(rows))).encode()})
     buffer = io.BytesIO()
     pq.write_table(table, buffer, compression=compression_of(table))
     try:
@@ -198,22 +197,15 @@ def _rows_of(path: Path, wanted: Callable[[str], bool] | None) -> list[IndexRow]
     return [IndexRow(**row) for row in table.take(places).to_pylist()]
 
 
-def refresh(
-    results: Sequence[Path], make: Callable[[Path], Sequence[IndexRow]], fresh: Container[Path]
-) -> tuple[list[Indexed], list[Path], list[tuple[Path, str]]]:
-    """Summaries of results that have no fresh one: rows, what could not be stored or read."""
-    rows: list[Indexed] = []
-    unwritten: list[Path] = []
-    unreadable: list[tuple[Path, str]] = []
-    for path in results:
-        if path in fresh:
-            continue
-        try:
-            made = make(path)
-        except LeadlineError as error:
-            unreadable.append((path, error.message))
-            continue
-        rows += [Indexed(path, row) for row in made]
-        if made and not write_index(path, made):
-            unwritten.append(path)
-    return rows, unwritten, unreadable
+def refresh(path: Path, rows: Sequence[IndexRow], wanted: Callable[[str], bool]) -> dict[str, Any]:
+    """Store a result's summary. Returns plain JSON: the wanted rows, and whether it is stored."""
+    stored = not rows or write_index(path, rows)
+    return {
+        "stored": stored,
+        "rows": [list(vars(row).values()) for row in rows if wanted(f"{row.cell}.{row.metric}")],
+    }
+
+
+def refreshed(path: Path, found: Mapping[str, Any]) -> list[Indexed]:
+    """The rows in what `refresh` returned."""
+    return [Indexed(path, IndexRow(*values)) for values in found["rows"]]

@@ -23,6 +23,7 @@ _MIB = 1 << 20
 _ROWS_FREE, _ROWS_A_BYTE, _ROWS_MAX = 1 << 20, 64, 1 << 26
 _BYTES_FREE, _BYTES_A_BYTE, _BYTES_MAX = 256 * _MIB, 256, 1 << 35
 _GROUPS_MAX = 1 << 16
+_WHOLE_BYTES_MAX = 1 << 20
 _FITTED_TIMES = 8  # of a table's bytes: numbers and texts become wider as they are fitted to our columns
 _FLOAT_MAX = 1e100  # beyond all that is measured, and far from where sums overflow
 
@@ -85,7 +86,7 @@ class StoredTable:
     def _having(self, columns: Sequence[str] | None) -> list[str] | None:
         if columns is None:
             return None
-        there = self.schema.names
+        there = set(self.schema.names)
         return [name for name in columns if name in there]
 
     def close(self) -> None:
@@ -96,13 +97,19 @@ class StoredTable:
 @contextmanager
 def opened(path: Path) -> Iterator[StoredTable]:
     """A file for Arrow. Raises OSError, ValueError and what Arrow raises."""
+    import pyarrow as pa
+
     with open_plain(path) as plain:
-        yield StoredTable(plain, plain.seek(0, 2))
+        size = plain.seek(0, 2)
+        plain.seek(0)
+        # Of a small file Arrow would ask Python for each part.
+        yield StoredTable(plain if size > _WHOLE_BYTES_MAX else pa.BufferReader(plain.read(size)), size)
 
 
 def fitted(table: Table, wanted: Schema) -> Table:
     """The columns that are wanted; one that an older version did not write is null. Raises ValueError."""
-    with within_memory(_BYTES_FREE + _FITTED_TIMES * table.nbytes):
+    # What its buffers hold: to count its own part of them takes longer than all that follows.
+    with within_memory(_BYTES_FREE + _FITTED_TIMES * table.get_total_buffer_size()):
         return _fitted(table, wanted)
 
 
@@ -111,6 +118,7 @@ def _fitted(table: Table, wanted: Schema) -> Table:
 
     if table.schema.equals(wanted):  # as this version writes it: nothing is missing, and nothing to cast
         table.validate(full=True)
+        table = table.combine_chunks()  # each column costs by its parts, here and where rows are made of it
         for field, column in zip(wanted, table.columns, strict=True):
             if not field.nullable and column.null_count:
                 raise ValueError(f"the column {field.name} lacks a value")

@@ -48,7 +48,7 @@ def read_rows(
     ] = []  # files of the same columns, which are fitted together: it costs by column
     for path in paths:
         with opened(Path(path)) as stored:
-            table = stored.read(wanted.names)
+            table = stored.read()  # nearly all columns are wanted, and to choose them takes time
         if alike and table.schema.equals(alike[-1][0].schema):
             alike[-1].append(table)
         else:

@@ -6,6 +6,7 @@ Columns are only ever added; a reader meets older files with nulls in what they 
 from __future__ import annotations
 
 from dataclasses import Field, dataclass, fields
+from functools import cache
 from typing import TYPE_CHECKING, Any, Literal
 
 from leadline.counters.catalogue import trial_figures
@@ -163,6 +164,12 @@ def columns(row_type: type[Any]) -> tuple[Field[Any], ...]:
 
 def schema(row_type: type[Row]) -> pa.Schema:
     """The Arrow schema of a row type, derived from its annotations so that the two never differ."""
+    known: Any = row_type
+    return _schema_of(known)
+
+
+@cache
+def _schema_of(row_type: Any) -> pa.Schema:
     import pyarrow as pa
 
     types = {

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from leadline.analysis.cells import CellTable, cell_metrics
 from leadline.analysis.curves import latency_curve, summed_series
@@ -24,15 +24,36 @@ from leadline.verdict.unclean.states import asked_degraded
 from leadline.workloads.judged import judged, metric_kind
 
 
+@dataclass(frozen=True)
+class CellFigures:
+    """A cell's figures and their validity, without all else that a report shows of it."""
+
+    id: str
+    target: str
+    work: str
+    metrics: Mapping[str, Quantity]
+    validity: Validity
+
+
+def judge_figures(read: Material) -> Iterator[CellFigures]:
+    """Every cell of the plan, in its order, as `judge_cells` judges it."""
+    for case in _cases(read):
+        cell, validity = case.cell, judge(case)
+        metrics = _metrics(cell, read.tables.get(cell.id), validity, read.alpha)
+        yield CellFigures(cell.id, cell.target, cell.work, metrics, validity)
+
+
 def judge_cells(read: Material, *, with_charts: bool) -> tuple[Cell, ...]:
     """Every cell of the plan, in its order; without charts no curve is made, which is quicker."""
+    latency = read.latency if with_charts else {}
+    return tuple(_cell(case.cell, read, judge(case), unattributed(case), latency) for case in _cases(read))
+
+
+def _cases(read: Material) -> Iterator[Case]:
     plan = read.plan.cells, read.tables, read.facts
     outran = overtaking(*plan) | outrunning(*plan)
-    found = []
     for cell in read.plan.cells:
-        case = replace(_case(cell, read), outran=outran.get(cell.id))
-        found.append(_cell(cell, read, judge(case), unattributed(case), read.latency if with_charts else {}))
-    return tuple(found)
+        yield replace(_case(cell, read), outran=outran.get(cell.id))
 
 
 def _case(cell: PlannedCell, read: Material) -> Case:

@@ -76,7 +76,7 @@ def read_material(result: Result, *, with_charts: bool) -> Material:
     """Everything but what reports draw of it, where they draw nothing."""
     manifest = result.manifest
     whole = Plan.from_json(manifest["plan"])
-    plan = needed_plan(result)
+    plan = _needed(whole, result)
     latency = rows_by_trial(result.latency())
     extras = _extras(result, plan)
     swept = any(cell.swept for cell in whole.cells)
@@ -104,7 +104,10 @@ def read_material(result: Result, *, with_charts: bool) -> Material:
 
 def needed_plan(result: Result) -> Plan:
     """The plan of a result without the cells of sweeps that were never to be tried: nothing lacks there."""
-    plan = Plan.from_json(result.manifest["plan"])
+    return _needed(Plan.from_json(result.manifest["plan"]), result)
+
+
+def _needed(plan: Plan, result: Result) -> Plan:
     chosen = {trial.cell for trial in plan.trials}
     for event in result.events:
         if event.event == "block_added":

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
 from leadline.analysis.cells import Measure
@@ -41,6 +42,7 @@ def judged(kind: str) -> JudgedWork[Any]:
     return _BY_NAME[kind]
 
 
+@lru_cache(maxsize=1024)  # a result's names are anybody's
 def metric_kind(name: str) -> MetricKind:
     """The kind of a metric, by its name with or without a direction or an operation in front."""
     found = (one.metric_kind(name) for one in KINDS)

@@ -402,7 +402,7 @@ def _conclude(path: Path, gates: AskedGates) -> int:
 
     size, result = journal_size(path), open_result(path)
     findings = build_findings(result, with_charts=False)
-    write_index(path, index_rows(result, findings, size))
+    write_index(path, index_rows(result, findings.cells, size))
     console = make_console()
     show_screen(findings, console)
     console.print(f"result: {path.resolve()}", markup=False)

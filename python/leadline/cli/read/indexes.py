@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import closing
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from leadline.cli.console import complain
 from leadline.cli.main import EXIT_FAILED, EXIT_GOOD
@@ -13,6 +14,8 @@ from leadline.errors import TargetError
 
 if TYPE_CHECKING:
     from leadline.store.index import Indexed
+
+_MEMORY_SHARE = 2  # judging may take half of the host's memory
 
 
 def enters(directory: Path) -> bool:
@@ -39,22 +42,50 @@ def indexed_results(
 
     A result without a fresh summary is judged, and its summary is stored where the directory can be written.
     """
-    from leadline.store.index import INDEX, Indexed, read_indexes, refresh
+    from leadline.store.index import Indexed, read_indexes
     from leadline.store.reader import find_results
 
     results = list(find_results(directory, enter=enters))
     fresh = read_indexes(results, wanted)
     rows = [Indexed(path, row) for path, found in fresh.items() for row in found]
-    if len(fresh) == len(results):
+    stale = [path for path in results if path not in fresh]
+    if not stale:
         return rows, {}, []  # what judges results takes longer to load than a thousand summaries take to read
+    made, problems, notes = _judged(stale, wanted)
+    return rows + made, problems, notes
+
+
+def _judged(
+    results: Sequence[Path], wanted: Callable[[str], bool]
+) -> tuple[list[Indexed], dict[Path, str], list[str]]:
+    """The same of results without a fresh summary. Forks judge them: none can take the command with it."""
+    from leadline.foreign import UNTOUCHED, reading
+    from leadline.pool import in_forks
+    from leadline.store.index import INDEX, refresh, refreshed
     from leadline.verdict.summary import summarise
 
-    made, unwritten, unreadable = refresh(results, summarise, fresh)
-    notes = []
-    if unwritten:
-        notes.append(f"{len(unwritten)} results cannot be written: without {INDEX} each look is slow")
-    rows += [item for item in made if wanted(f"{item.row.cell}.{item.row.metric}")]
-    return rows, dict(unreadable), notes
+    def judge(path: Path) -> dict[str, Any]:
+        with reading(path, UNTOUCHED):
+            return refresh(path, summarise(path), wanted)
+
+    rows: list[Indexed] = []
+    problems: dict[Path, str] = {}
+    unwritten = 0
+    bytes_max = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // _MEMORY_SHARE
+    with closing(in_forks(results, judge, bytes_max)) as answers:
+        for answer in answers:
+            path = results[answer.place]
+            if answer.problem:
+                said = str(path) in answer.problem
+                problems[path] = answer.problem if said else f"{path} cannot be read: {answer.problem}"
+                continue
+            rows += refreshed(path, answer.value)
+            unwritten += not answer.value["stored"]
+    order = {path: place for place, path in enumerate(results)}  # answers come in any
+    rows.sort(key=lambda item: order[item.path])
+    problems = {path: problems[path] for path in results if path in problems}
+    notes = [f"{unwritten} results cannot be written: without {INDEX} each look is slow"] if unwritten else []
+    return rows, problems, notes
 
 
 def say_left_out(problems: Iterable[str]) -> int:
