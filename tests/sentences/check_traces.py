@@ -97,7 +97,7 @@ def trace_time(said: Said) -> None:
     copies = note(said)["extra"]["copies"]
     walls = [one["wall_s"] for one in copies]
     head = re.match(
-        r"(?:The command ran|(\d+) copies ran at once) for (.*?)(?: on average)?( under strace)?"
+        r"(?:The command ran|(\d+) copies ran at once) for (.*?)(?: on average)?(?:, and [\d,]+ process(?:es)? that it left until .*?)?( under strace)?"
         r"(?::(?: of (?P<base>.*?) of process time,)? (.*)|; (.*))\.$",
         said.text,
     )

@@ -191,6 +191,7 @@ def _view(result: Result, trial: str, tables: TraceTables, with_charts: bool) ->
         call_cost_s=tables.extra.get("call_cost_s"),
         time_doubts=tuple(str(text) for text in tables.extra.get("time_doubts", ())),
         unseen=unseen(tables.processes, catalogue()["bytes_unseen"].thresholds),
+        outlived=int(tables.extra.get("outlived", 0)),
     )
 
 

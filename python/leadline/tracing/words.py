@@ -116,6 +116,9 @@ def ran_words(view: TraceView) -> str:
     if runs:
         mean = sum(runs) / len(runs)
         who += f" for {units.format_duration(mean)}{' on average' if several else ''}"
+        if view.outlived and view.speeds.wall_s is not None:
+            left = _count(view.outlived, "process", "processes")
+            who += f", and {left} that it left until {units.format_duration(view.speeds.wall_s)}"
     elif view.run_most_s is not None:
         who += f" for at most {units.format_duration(view.run_most_s)}"
     return f"{who} under strace" if view.whole.slowed else who
