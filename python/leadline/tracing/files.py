@@ -248,7 +248,6 @@ def _process(images: Sequence[ProcessRow]) -> dict[str, Any]:
     first, last = images[0], images[-1]
     seconds = [_seconds(row) for row in images]
     spent = {kind: _added([one.get(kind) for one in seconds]) for kind in KINDS}
-    known = [value for value in spent.values() if value is not None]
     calls = calls_of(images)
     return {
         "copy": last.copy,
@@ -257,11 +256,18 @@ def _process(images: Sequence[ProcessRow]) -> dict[str, Any]:
         "executable": last.executable,
         "life_s": None if last.ended_ns is None else (last.ended_ns - first.started_ns) / 1e9,
         **{f"{kind}_s": spent[kind] for kind in KINDS},
-        "io_s": sum(known) if known else None,
+        "io_s": _io_s(spent),
         "bytes_read": sum(row.bytes_read for row in images),
         "bytes_written": sum(row.bytes_written for row in images),
         "calls": sum(calls.values()),
     }
+
+
+def _io_s(seconds: Mapping[str, float | None]) -> float | None:
+    """All I/O time; None where that of reads, writes or metadata is not known. Syncs may be among writes."""
+    if None in (seconds["read"], seconds["write"], seconds["meta"]):
+        return None
+    return float(sum(value or 0.0 for value in seconds.values()))
 
 
 def _seconds(row: ProcessRow) -> dict[str, float | None]:
@@ -292,8 +298,8 @@ def _trial(
 ) -> dict[str, Any]:
     """The trial as a whole. What is counted here are the columns of the files, as in the table beside it."""
     whole = shared.whole
-    walls = list(copy_seconds(tables).values())
-    spent = [value for value in whole.seconds.values() if value is not None]
+    # Copies that did not run at once wait for no other.
+    walls = list(copy_seconds(tables).values()) if tables.extra.get("at_once", True) else []
     busy = _busy_by_process(tables.processes)
     counted = connection.execute(
         "SELECT count(DISTINCT path), if(count(*) = 0, 0, sum(OPENS))::BIGINT,"
@@ -305,7 +311,7 @@ def _trial(
         "processes": len(by_life(tables.processes)),
         "base_s": whole.base_s,
         **_parts(whole),
-        "io_s": float(sum(spent)) if spent else None,
+        "io_s": _io_s(whole.seconds),
         "files": counted[0],
         "mapped_files": len(mapped_files(connection, speed.bytes_read + speed.bytes_written)),
         "bytes_read": speed.bytes_read,
