@@ -44,18 +44,29 @@ class _Job(ctypes.Structure):
 
 
 def make_log(
-    path: Path, modules: dict[int, bytes], *, partial: int = 0, ended: bool = True, ranks: int = 2
+    path: Path,
+    modules: dict[int, bytes],
+    *,
+    partial: int = 0,
+    ended: bool = True,
+    ranks: int = 2,
+    job: int = 77,
+    after_s: int = 0,
 ) -> Path:
-    """Write a log through Darshan's library; `partial` has a bit for every module whose memory was full."""
+    """Write a log through Darshan's library; `partial` has a bit for every module whose memory was full.
+
+    It ran for ten seconds, and began `after_s` later than another.
+    """
     from darshan.backend import cffi_backend  # loads the library
 
     library = ctypes.CDLL(_library_path())
     assert cffi_backend.libdutil is not None
     library.darshan_log_create.restype = ctypes.c_void_p
     log = ctypes.c_void_p(library.darshan_log_create(str(path).encode(), _ZLIB, ctypes.c_uint64(partial)))
-    end = 1_700_000_010 if ended else 0
-    job = _Job(0, 1_700_000_000, 500_000_000, end, 500_000_000 if ended else 0, ranks, 77, b"lib_ver=3.4.4\n")
-    assert library.darshan_log_put_job(log, ctypes.byref(job)) >= 0
+    start = 1_700_000_000 + after_s
+    end, end_ns = (start + 10, 500_000_000) if ended else (0, 0)
+    about = _Job(0, start, 500_000_000, end, end_ns, ranks, job, b"lib_ver=3.4.4\n")
+    assert library.darshan_log_put_job(log, ctypes.byref(about)) >= 0
     assert library.darshan_log_put_exe(log, b"./made by hand") >= 0
     assert library.darshan_log_put_mounts(log, None, 0) >= 0
     assert library.darshan_log_put_namehash(log, None) >= 0

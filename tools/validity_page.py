@@ -30,7 +30,10 @@ def _entry(kind: CodeKind) -> str:
     if kind.thresholds:
         values = ", ".join(f"{name} {value:g}" for name, value in kind.thresholds.items())
         lines += [f"Thresholds: {values}.", ""]
-    return "\n".join([*lines, f"Remedy: {kind.remedy}", ""])
+    lines.append(f"Remedy: {kind.remedy}")
+    if kind.remedies:
+        lines += ["", *(f"- of `{maker}`: {remedy}" for maker, remedy in kind.remedies.items())]
+    return "\n".join([*lines, ""])
 
 
 if __name__ == "__main__":

@@ -63,6 +63,33 @@ def test_streams_are_the_commands_own(via: str, trace: Any) -> None:
     assert found["trace"]["mode"] == via
 
 
+def test_files_that_a_process_writes_after_the_commands_end_are_counted(
+    via: str, trace: Any, tmp_path: Path
+) -> None:
+    # The process that is left begins to write when the command, its first parent, is gone.
+    left = f"while [ -e /proc/$$ ]; do sleep 0.02; done; dd if=/dev/zero of='{tmp_path}/late' bs=1M count=4"
+    done, found = trace(via, "bash", "-c", f"({left}) >/dev/null 2>&1 & disown")
+    assert done.returncode == 0
+    assert "the command has ended; waiting up to 60 s for" in done.stderr
+    (late,) = (file for file in found["trace"]["files"] if file["path"] == f"{tmp_path}/late")
+    assert late["bytes_written"] == 4 * MIB
+    assert found["state"] == "VALID"
+
+
+def test_a_trace_that_ends_before_a_process_of_the_command_is_not_valid(
+    via: str, trace: Any, tmp_path: Path
+) -> None:
+    os.mkfifo(tmp_path / "go")
+    left = f"read word < '{tmp_path}/go'"
+    _, found = trace(via, "bash", "-c", f"({left}) >/dev/null 2>&1 & disown", options=("--wait", "0s"))
+    (tmp_path / "go").write_text("go\n")
+    assert found["state"] == "DOUBTFUL"
+    assert any(
+        "1 process of the command still runs" in code["evidence"]
+        for code in found["cells"][0]["validity"]["codes"]
+    )
+
+
 def test_the_exit_code_is_the_commands(via: str, trace: Any) -> None:
     done, found = trace(via, "sh", "-c", "exit 7")
     assert done.returncode == 7

@@ -38,6 +38,8 @@ from trace_truth import PROGRAMS
 
 PYTHON = os.path.realpath(sys.executable)
 MOMENT = "2026-01-01T00:00:00Z"
+# What the launcher adds, with values of the same lengths.
+LAUNCHED = {"LEADLINE_COPY": "0", "LEADLINE_TRACE": "0123456789abcdef"}
 
 # Each begins by removing what it makes, so that every run does the same.
 COMMANDS = {
@@ -120,8 +122,8 @@ def both(program: str, place: Path) -> tuple[Counter[str], dict[str, Any]]:
         place.with_name("log"),
         counted=frozenset(_core.bpf_calls()),
         directory=place,
-        # The launcher's own variable: a shell that finds another environment may do something else.
-        environment={**surroundings(place), "LEADLINE_COPY": "0"},
+        # The launcher's own variables: a shell that finds another environment may do something else.
+        environment={**surroundings(place), **LAUNCHED},
     )
     assert sum(truth.values()) > 50
     return truth, trace
@@ -144,9 +146,7 @@ def of_library(
     command = ["/bin/sh", "-c", f"({COMMANDS[program]}) </dev/null >/dev/null 2>&1"]
     subprocess.run(command, cwd=place, env=surroundings(place), check=True)
     recorded(command, place, "preload", "--segments")
-    told = strace_callers(
-        command, place.with_name("log"), place, {**surroundings(place), "LEADLINE_COPY": "0"}
-    )
+    told = strace_callers(command, place.with_name("log"), place, {**surroundings(place), **LAUNCHED})
     truth, failed = calls_of_strace(told, place.with_name("own"))
     tables = read_trace(open_result(place.with_name("preload")))
     return truth, failed, functions_called(tables)

@@ -39,6 +39,10 @@ RULES = (
     "repeated_opens",
     "repeated_stats",
     "failed_lookups",
+    "mostly_reads",
+    "mostly_writes",
+    "many_small_files",
+    "library_cost",
     "mostly_metadata",
     "sync_bound",
     "imbalance_copies",
@@ -97,7 +101,7 @@ def trace_time(said: Said) -> None:
     copies = note(said)["extra"]["copies"]
     walls = [one["wall_s"] for one in copies]
     head = re.match(
-        r"(?:The command ran|(\d+) copies ran at once) for (.*?)(?: on average)?( under strace)?"
+        r"(?:The command ran|(\d+) copies ran at once) for (.*?)(?: on average)?(?:, and [\d,]+ process(?:es)? that it left until .*?)?( under strace)?"
         r"(?::(?: of (?P<base>.*?) of process time,)? (.*)|; (.*))\.$",
         said.text,
     )
@@ -258,6 +262,10 @@ def rule(said: Said) -> None:
         _example(said, name, example)
 
 
+def _is_small(counts: Counter[str]) -> bool:
+    return 0 < counts["BYTES_READ"] + counts["BYTES_WRITTEN"] <= 64 << 10
+
+
 def _example(said: Said, name: str, example: str) -> None:
     path, _, words = example.partition(": ")
     own = files(said).get(path)
@@ -274,12 +282,24 @@ def _example(said: Said, name: str, example: str) -> None:
         assert number(found[1]) == own[expected[name]], example
     if own is not None and name in ("random_reads", "random_writes"):
         assert counts[0] <= counts[1], example
+    every = files(said)
+    if name in ("mostly_reads", "mostly_writes"):
+        way = name.removeprefix("mostly_")
+        found = re.search(rf"([\d,]+) {way} of", example)
+        assert found, example
+        assert number(found[1]) == sum(one[way.upper()] for one in every.values()), example
+    if name == "many_small_files":
+        small = [one for path, one in every.items() if path.startswith(USERS) and _is_small(one)]
+        assert number(example.split(" ", 1)[0]) == len(small), example
+    if name == "library_cost":
+        found = re.search(r"on ([\d,]+) libraries", example)
+        assert found, example
+        assert number(found[1]) == sum(not path.startswith(USERS) for path in every), example
     if name == "mostly_metadata":
-        every = files(said).values()
         opens, stats, count = re.findall(r"([\d,]+) (?:opens|stats|paths)", words or example)
-        assert number(opens) == sum(one["OPENS"] for one in every), example
-        assert number(stats) == sum(one["STATS"] for one in every), example
-        assert number(count) == len(files(said)), example
+        assert number(opens) == sum(one["OPENS"] for one in every.values()), example
+        assert number(stats) == sum(one["STATS"] for one in every.values()), example
+        assert number(count) == len(every), example
 
 
 for _name in RULES:

@@ -184,6 +184,48 @@ def _process(
     )
 
 
+def random_environment(chance: random.Random, path: Path) -> Path:
+    """A process that loads libraries, reads many small files and two large ones, and writes one."""
+    wall_s = chance.uniform(2, 500)
+    parts = {
+        "/opt/env/lib/python3.12/site-packages/m{}.py": (chance.randrange(60, 90), 3000, 0.15),
+        "/data/small/{}": (chance.randrange(60, 200), chance.randrange(100, 60_000), 0.12),
+        "/data/large-{}": (2, 64 * MIB, 0.3),
+    }
+    rows: list[dict[str, Any]] = []
+    for form, (count, moved, share) in parts.items():
+        for place in range(count):
+            times = {"F_READ_TIME": wall_s * share / count, "F_WRITE_TIME": 0.0, "F_META_TIME": 0.0}
+            counts = {
+                "OPENS": 1,
+                "STATS": 0,
+                "READS": 2,
+                "WRITES": 0,
+                "BYTES_READ": moved,
+                "BYTES_WRITTEN": 0,
+            }
+            rows.append(file_row(len(rows), path=form.format(place), **counts, **times))
+    times = {"F_READ_TIME": 0.0, "F_WRITE_TIME": wall_s * 0.25, "F_META_TIME": 0.0}
+    counts = {"OPENS": 1, "STATS": 0, "READS": 0, "WRITES": 3, "BYTES_READ": 0, "BYTES_WRITTEN": 3 * MIB}
+    rows.append(file_row(len(rows), path="/data/out", **counts, **times))
+    seconds = {
+        "read": sum(row["F_READ_TIME"] for row in rows),
+        "write": sum(row["F_WRITE_TIME"] for row in rows),
+        "meta": 0.0,
+        "sync": 0.0,
+    }
+    moved_bytes = {
+        "bytes_read": sum(row["BYTES_READ"] for row in rows),
+        "bytes_written": sum(row["BYTES_WRITTEN"] for row in rows),
+    }
+    only = process(0, ended_ns=round(wall_s * SECOND), seconds=seconds, **moved_bytes)
+    account = {"copy": 0, "wall_s": wall_s, "end": "exit", "status": 0}
+    extra = {"wall_s": wall_s, "copies": [account]}
+    tables = TraceTables("preload", (only,), files_table(rows), extra=extra)
+    create_trace_result(path, {"t0001": tables}, title="prog", details={"program": ["prog"]}, now_ns=clock())
+    return path
+
+
 OPERATIONS = ("inspect", "encode", "publish")
 
 
@@ -236,6 +278,7 @@ def random_document(chance: random.Random, path: Path) -> Path:
 OTHERS = {
     "trace": random_trace,
     "gaps": partial(random_trace, gaps=True),
+    "environment": random_environment,
     "workflows": random_workflows,
     "document": random_document,
 }

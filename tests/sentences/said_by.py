@@ -145,6 +145,14 @@ SAID_BY: Mapping[str, frozenset[str]] = {
             "trace_mapped",
         )
     ),
+    "environment": frozenset(
+        (
+            "rule_library_cost",
+            "rule_many_small_files",
+            "rule_mostly_reads",
+            "rule_mostly_writes",
+        )
+    ),
     "workflows": frozenset(
         (
             "operations_lack_times",

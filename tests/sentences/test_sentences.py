@@ -71,6 +71,7 @@ SEEDS: dict[str, tuple[int, ...]] = {
     "several_proved": (3,),
     "unclean": (0,),
     "gaps": (2,),
+    "environment": (0,),
     "trace": (0, 3, 4, 12, 13, 15, 29),
     "workflows": (0, 3),
     "document": (0,),

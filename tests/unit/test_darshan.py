@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import random
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -139,9 +140,15 @@ def test_a_job_within_one_second_has_no_run_time_and_no_shares(tmp_path: Path) -
 
 
 def test_modules_without_counters_here_are_named() -> None:
-    warnings = read_darshan([brought("noposix.darshan")]).warnings
-    assert any("no POSIX module" in warning for warning in warnings)
-    assert any("LUSTRE" in warning for warning in warnings)
+    tables = read_darshan([brought("noposix.darshan")])
+    assert any("no POSIX module" in warning for warning in tables.warnings)
+    assert "LUSTRE" in tables.source
+
+
+def test_modules_that_are_not_read_make_no_count_doubtful() -> None:
+    tables = read_darshan([brought("sample-goodost.darshan")])
+    assert "modules that are not read here: " in tables.source
+    assert tables.warnings == ()
 
 
 def test_several_logs_are_copies_that_began_at_their_own_times(tmp_path: Path) -> None:
@@ -152,6 +159,40 @@ def test_several_logs_are_copies_that_began_at_their_own_times(tmp_path: Path) -
     assert [row.copy for row in tables.processes] == [0, 1]
     assert len({row["file"] for row in tables.files.to_pylist()}) == 2
     assert tables.extra["agg_perf_by_slowest"] == pytest.approx(200 / 0.5)
+
+
+def apart(tmp_path: Path, jobs: Sequence[int], starts_s: Sequence[int]) -> TraceTables:
+    """Logs of ten seconds each that began so many seconds after the first."""
+    record = posix_record(9, 0, OPENS=1, READS=2, BYTES_READ=100, F_READ_TIME=0.5, F_READ_START_TIMESTAMP=1)
+    return read_darshan(
+        [
+            make_log(tmp_path / f"{place}.darshan", {POSIX: record}, ranks=1, job=job, after_s=start_s)
+            for place, (job, start_s) in enumerate(zip(jobs, starts_s, strict=True))
+        ]
+    )
+
+
+def test_logs_of_jobs_that_did_not_run_at_the_same_time_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=r"0\.darshan \(job 1\) had ended before 1\.darshan \(job 2\)"):
+        apart(tmp_path, (1, 2, 3), (0, 1000, 2000))
+
+
+@pytest.mark.parametrize(
+    ("jobs", "starts_s", "words"),
+    [
+        ((1, 2), (0, 5), "2 copies ran at once for"),
+        ((1, 1), (0, 1000), "2 copies ran one after another, or in part at once, for"),
+        ((1, 2, 3), (0, 8, 16), "3 copies ran one after another, or in part at once, for"),
+    ],
+)
+def test_copies_are_said_to_run_at_once_only_where_they_did(
+    tmp_path: Path, jobs: tuple[int, ...], starts_s: tuple[int, ...], words: str
+) -> None:
+    content = apart(tmp_path, jobs, starts_s)
+    create_trace_result(tmp_path / "r", {"t0001": content}, title="jobs", details={}, now_ns=clock())
+    findings = build_findings(open_result(tmp_path / "r"), with_charts=False)
+    heads = [one.text for one in findings.statements if one.says == "trace_time"]
+    assert heads[0].startswith(words)
 
 
 def test_what_darshan_does_not_know_is_null(tmp_path: Path) -> None:

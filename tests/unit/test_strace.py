@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -221,7 +222,7 @@ def test_without_durations_times_are_null_and_it_is_said(tmp_path: Path) -> None
     assert (row["BYTES_READ"], row["F_READ_TIME"], row["F_READ_START_TIMESTAMP"]) == (5, None, 0.2)
     assert tables.segments is None
     assert set(json.loads(tables.processes[0].seconds).values()) == {None}
-    assert any("-T" in warning for warning in tables.warnings)
+    assert any("-T" in doubt for doubt in tables.extra["time_doubts"])
 
 
 def test_without_times_counts_remain_and_it_is_said(tmp_path: Path) -> None:
@@ -233,7 +234,7 @@ def test_without_times_counts_remain_and_it_is_said(tmp_path: Path) -> None:
     tables = read_strace(path)
     assert tables.files.to_pylist()[0]["BYTES_READ"] == 5
     assert tables.files.to_pylist()[0]["F_OPEN_START_TIMESTAMP"] is None
-    assert any("-ttt" in warning for warning in tables.warnings)
+    assert any("-ttt" in doubt for doubt in tables.extra["time_doubts"])
 
 
 def test_what_a_filter_left_out_is_null(tmp_path: Path) -> None:
@@ -432,3 +433,47 @@ def test_a_fifo_is_known_by_what_calls_say_of_it(log: Log) -> None:
     modules = {row["path"]: row["module"] for row in content.files.to_pylist()}
     assert modules == {"/w/f": "POSIX", "/w/q": STREAM}
     assert json.loads(content.processes[0].seconds)["meta"] < 0.001
+
+
+PLAIN = (
+    'openat(AT_FDCWD, "/w/f", O_WRONLY|O_CREAT|O_TRUNC, 0644) = 3 <0.000020>',
+    'write(3</w/f>, "x", 4096) = 4096 <0.000010>',
+    "close(3</w/f>) = 0 <0.000005>",
+    "exit_group(0) = ?",
+    "+++ exited with 0 +++",
+)
+# What each option of strace adds to a line, as strace 6.1 writes it.
+ADDED = {
+    "-i": lambda time, line: f"100 {time} [00007f0000001000] {line}",
+    "-n": lambda time, line: f"100 {time} [ 257] {line}",
+    "-n -i": lambda time, line: f"100 {time} [ 257] [????????????????] {line}",
+    "-Y": lambda time, line: f"100<python3> {time} {line}",
+    "-k": lambda time, line: f"100 {time} {line}\n > /usr/lib/libc.so.6(write+0x5) [0x200]\n > [stack]",
+}
+
+
+@pytest.mark.parametrize("options", ADDED)
+def test_a_log_with_more_columns_says_the_same(tmp_path: Path, options: str) -> None:
+    def read(name: str, written: Callable[[str, str], str]) -> tuple[object, ...]:
+        lines = [written(f"{START}.{place:06}", line) for place, line in enumerate(PLAIN, 1)]
+        (tmp_path / name).write_text("".join(f"{line}\n" for line in lines))
+        found = read_strace(tmp_path / name)
+        return found.processes, found.files.to_pylist(), found.warnings, found.extra["wall_s"]
+
+    plain = read("plain", lambda time, line: f"100 {time} {line}")
+    assert read("more", ADDED[options]) == plain
+    assert plain[1][0]["BYTES_WRITTEN"] == 4096  # type: ignore[index]
+    assert plain[2] == ()
+
+
+def test_a_log_without_times_has_no_run_time_and_says_why(tmp_path: Path) -> None:
+    (tmp_path / "log").write_text("".join(f"100 {line}\n" for line in PLAIN))
+    tables = read_strace(tmp_path / "log")
+    assert [row.ended_ns for row in tables.processes] == [None]
+    create_trace_result(tmp_path / "r", {"t0001": tables}, title="log", details={}, now_ns=clock())
+    findings = build_findings(open_result(tmp_path / "r"), with_charts=False)
+    run_time = findings.cells[0].metrics["run_time"]
+    assert (run_time.value, run_time.reason) == (None, "the log has no times: strace ran without -ttt")
+    heads = [one.text for one in findings.statements if one.says == "trace_time"]
+    assert " for " not in heads[0].partition(";")[0]
+    assert [code.code for code in findings.cells[0].validity.codes] == ["inexact_times"]

@@ -63,6 +63,32 @@ def test_what_was_lost_is_said_first_and_makes_it_doubtful(tmp_path: Path) -> No
     assert shown(open_result(tmp_path / "r"))["trace"]["lost"] == {"records": 10, "files": 7, "segments": 3}
 
 
+def test_of_a_program_that_was_not_counted_no_share_and_no_advice_is_claimed(tmp_path: Path) -> None:
+    """As of a 32-bit program in the kernel's tracer: what its shell did is all that is known."""
+    unknown = dict.fromkeys(("read", "write", "meta", "sync"))
+    shell = process(mode="bpf", seconds={"read": 0.0, "write": 0.0, "meta": 0.3, "sync": 0.0})
+    foreign = process(
+        1, mode="bpf", seconds=unknown, calls={}, notes=["32-bit program: its calls were not counted"]
+    )
+    row = file_row(OPENS=1, STATS=1, READS=0, BYTES_READ=0, F_META_TIME=0.3)
+    content = tables(mode="bpf", processes=(shell, foreign), files=files_table([row]))
+    findings = build_findings(store(tmp_path / "r", content))
+    assert [code.code for code in findings.cells[0].validity.codes] == ["partly_seen"]
+    metrics = findings.cells[0].metrics
+    assert [metrics[f"{kind}_share"].value for kind in ("read", "meta", "compute")] == [None] * 3
+    assert "rule_mostly_metadata" not in {one.says for one in findings.statements}
+
+
+def test_what_the_kernels_tracer_counted_of_io_uring_is_not_doubted(tmp_path: Path) -> None:
+    content = tables(mode="bpf", processes=(process(mode="bpf", notes=["io_uring"]),))
+    assert build_findings(store(tmp_path / "r", content)).state == "VALID"
+
+
+def test_the_number_of_what_was_lost_is_a_whole_one(tmp_path: Path) -> None:
+    findings = build_findings(store(tmp_path / "r", tables(processes=(process(lost={"threads": 1}),))))
+    assert findings.cells[0].validity.codes[0].evidence.startswith("dropped: 1 threads;")
+
+
 @pytest.mark.parametrize(
     ("lost", "words"),
     [

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -19,6 +20,7 @@ from leadline.tracing.sources.launch import (
     resolve,
     run_traced,
 )
+from leadline.tracing.sources.lives.survivors import SurvivorWait
 from leadline.tracing.sources.sources import check_space
 from leadline.tracing.tables import TraceTables
 
@@ -122,6 +124,70 @@ def test_a_name_is_looked_for_along_the_path_in_its_order(tmp_path: Path) -> Non
         (tmp_path / name / "tool").write_text("")
     (tmp_path / "b" / "tool").chmod(0o755)
     assert resolve("tool", [f"{tmp_path}/a", f"{tmp_path}/b"]) == tmp_path / "b" / "tool"
+
+
+CLOSED_PATH = """
+import os, sys
+from leadline.errors import CommandError
+from leadline.tracing.sources.launch import resolve
+os.setgroups([]); os.setgid(65534); os.setuid(65534)
+print(resolve("true", [sys.argv[1], "/usr/bin"]))
+try:
+    resolve(f"{sys.argv[1]}/tool")
+except CommandError as error:
+    print(error.exit_code, error.message)
+"""
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="needs root, to become another account")
+def test_a_directory_of_the_path_that_the_account_cannot_search_is_passed_over(tmp_path: Path) -> None:
+    closed = tmp_path / "closed"
+    closed.mkdir(mode=0o700)
+    done = subprocess.run(
+        [*python(CLOSED_PATH), str(closed)], capture_output=True, text=True, timeout=60, check=False
+    )
+    assert done.stdout.splitlines() == [
+        "/usr/bin/true",
+        f"126 {closed}/tool cannot be reached: Permission denied",
+    ], done.stderr
+
+
+def leaving(tmp_path: Path, then: str) -> tuple[str, ...]:
+    """A command that ends at once, and leaves one process that waits to be told, and then does something."""
+    os.mkfifo(tmp_path / "go")
+    return ("sh", "-c", f"(read word < '{tmp_path}/go'; {then}) >/dev/null 2>&1 &")
+
+
+def test_what_a_command_leaves_running_is_waited_for_and_told(tmp_path: Path) -> None:
+    asked: list[tuple[int, float]] = []
+
+    def told(count: int, seconds: float) -> None:
+        asked.append((count, seconds))
+        (tmp_path / "go").write_text("go\n")
+
+    words = leaving(tmp_path, f"echo done > '{tmp_path}/done'")
+    found = run_traced(words, resolve("sh"), Recorder(), patience=SurvivorWait(60, told))
+    assert asked == [(1, 60)]
+    assert (tmp_path / "done").read_text() == "done\n"
+    assert found.tables.warnings == ()
+
+
+def test_what_still_runs_when_the_wait_ends_is_said(tmp_path: Path) -> None:
+    found = run_traced(leaving(tmp_path, "true"), resolve("sh"), Recorder(), patience=SurvivorWait(0))
+    (tmp_path / "go").write_text("go\n")
+    assert [text.partition(":")[0] for text in found.tables.warnings] == [
+        "1 process of the command still runs"
+    ]
+
+
+def test_a_signal_ends_the_wait_for_what_was_left(tmp_path: Path) -> None:
+    def told(_count: int, _seconds: float) -> None:
+        os.kill(os.getpid(), signal.SIGTERM)  # it is blocked here, and taken by the wait
+
+    found = run_traced(leaving(tmp_path, "true"), resolve("sh"), Recorder(), patience=SurvivorWait(60, told))
+    (tmp_path / "go").write_text("go\n")
+    assert found.heard == (signal.SIGTERM,)
+    assert len(found.tables.warnings) == 1
 
 
 def test_a_trace_without_room_is_refused_before_the_command_runs(tmp_path: Path) -> None:

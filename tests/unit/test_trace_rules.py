@@ -52,6 +52,20 @@ FILES: dict[str, dict[str, Any]] = {
     "repeated_stats": {"OPENS": 1, "STATS": 5000},
     "failed_lookups": {"OPENS": 0, "STATS": 150, "failed": 150},
 }
+# What else of files a rule of the trial looks at.
+OF_TRIAL: dict[str, list[dict[str, Any]]] = {
+    "mostly_reads": [file_row(READS=3, BYTES_READ=3 * MIB, F_READ_TIME=0.4, OPENS=1)],
+    "mostly_writes": [file_row(WRITES=3, BYTES_WRITTEN=3 * MIB, F_WRITE_TIME=0.4, OPENS=1)],
+    "many_small_files": [
+        file_row(n, READS=2, BYTES_READ=3000, OPENS=1, F_READ_TIME=0.002, F_META_TIME=0.001)
+        for n in range(100)
+    ],
+    "library_cost": [
+        file_row(n, path=f"/opt/env/lib/python3.12/site-packages/m{n}.py", READS=2, BYTES_READ=3000, OPENS=1,
+                 F_READ_TIME=0.002, F_META_TIME=0.001)
+        for n in range(60)
+    ] + [file_row(n + 60, path=f"/opt/env/m{n}.so", failed=1, F_META_TIME=0.001) for n in range(60)],
+}  # fmt: skip
 REST = "title: t, cost: '1', at_most: '1', how: h, evidence: e, change: c"
 TIMES = {"F_READ_TIME": 0.2, "F_WRITE_TIME": 0.1, "F_META_TIME": 0.05}
 
@@ -62,6 +76,10 @@ def quiet(number: int = 0, **changes: Any) -> Any:
 
 
 PROCESSES: dict[str, Sequence[Any]] = {
+    "mostly_reads": [quiet(seconds={"read": 0.4, "write": 0, "meta": 0, "sync": 0})],
+    "mostly_writes": [quiet(seconds={"read": 0, "write": 0.4, "meta": 0, "sync": 0})],
+    "many_small_files": [quiet(seconds={"read": 0.2, "write": 0, "meta": 0.1, "sync": 0})],
+    "library_cost": [quiet(seconds={"read": 0.2, "write": 0, "meta": 0.1, "sync": 0})],
     "mostly_metadata": [quiet(seconds={"read": 0.01, "write": 0, "meta": 0.3, "sync": 0})],
     "sync_bound": [quiet(seconds={"read": 0.1, "write": 0.1, "meta": 0, "sync": 0.2})],
     "imbalance_copies": [quiet(0), quiet(1, copy=1, ended_ns=SECOND)],
@@ -113,10 +131,37 @@ def test_processes_that_each_read_a_file_once_do_not_read_it_again() -> None:
 
 @pytest.mark.parametrize("name", sorted(PROCESSES))
 def test_a_rule_of_the_trial_holds(name: str) -> None:
-    held = found(tables(processes=tuple(PROCESSES[name]), files=files_table([])))
+    rows = OF_TRIAL.get(name, [])
+    held = found(tables(processes=tuple(PROCESSES[name]), files=files_table(rows)))
     assert name in held
     assert held[name].cost_s is not None
     assert "unknown" not in held[name].examples[0]
+
+
+def test_a_few_slow_reads_are_named_with_how_long_each_took() -> None:
+    content = tables(processes=tuple(PROCESSES["mostly_reads"]), files=files_table(OF_TRIAL["mostly_reads"]))
+    held = found(content)
+    assert list(held) == ["mostly_reads"]
+    assert held["mostly_reads"].examples == ("400 milliseconds in 3 reads of 1 MiB on average, 133 ms each",)
+
+
+def test_waiting_for_reads_is_not_said_beside_what_makes_them_slow() -> None:
+    reading = quiet(seconds={"read": 0.4, "write": 0, "meta": 0, "sync": 0})
+    row = file_row(**{**FILES["small_reads"], "F_READ_TIME": 0.4})
+    assert list(found(tables(processes=(reading,), files=files_table([row])))) == ["small_reads"]
+    beside = [row | {"F_READ_TIME": 0.1}, file_row(1, READS=3, BYTES_READ=3 * MIB, F_READ_TIME=0.3)]
+    assert set(found(tables(processes=(reading,), files=files_table(beside)))) == {
+        "small_reads",
+        "mostly_reads",
+    }
+
+
+def test_what_libraries_cost_is_apart_from_the_users_files() -> None:
+    content = tables(processes=tuple(PROCESSES["library_cost"]), files=files_table(OF_TRIAL["library_cost"]))
+    cost = found(content)["library_cost"]
+    assert cost.cost_s == pytest.approx(0.24)
+    assert "120 libraries" in cost.examples[0]
+    assert "many_small_files" not in found(content)
 
 
 def test_every_rule_has_an_example_here() -> None:

@@ -19,6 +19,7 @@ from leadline.tracing.tables import ProcessRow, TraceTables
 
 KINDS = ("read", "write", "meta", "sync")
 OVERLAPPED = "I/O overlapped: what was computed meanwhile is not known"
+UNDATED = "the log has no times: strace ran without -ttt"
 UNSEEN = "requests were made that the trace does not see: its notes say which"
 # Notes of processes whose requests were under way while they did something else.
 _BESIDE = ("asynchronous I/O", "io_uring", "io_submit")
@@ -33,7 +34,7 @@ class Share:
     for anything but files, and being off the CPU. `overlapped` is True where I/O went on beside other I/O or
     beside computing: threads were in I/O for longer than their process lived, or it was asynchronous. What
     was computed meanwhile is not known then, and `compute` is None. Neither is it where the tracer slowed the
-    program down by an unknown time (`slowed`).
+    program down by an unknown time (`slowed`), nor where the time of reads, writes or metadata is not known.
     """
 
     copy: int | None
@@ -109,7 +110,8 @@ def shares(tables: TraceTables, wall_s: float | None) -> Shares:
         run_s = wall.get(copy, wall_s)
         own = _process_seconds(rows, known=known)
         if own is not None:
-            base, overlapped = _process_time(rows, run_s)
+            dated = run_s is not None or any(row.ended_ns is not None for row in rows)
+            base, overlapped = _process_time(rows, run_s) if dated else (0.0, False)
             found.append(_share(copy, "process time", own, base, overlapped, slowed))
         else:
             base = (run_s or 0.0) * _process_count(tables, rows)
@@ -137,13 +139,14 @@ def _share(
     slowed: bool = False,
 ) -> Share:
     whole = {kind: seconds.get(kind) for kind in KINDS}
+    partly = any(whole[kind] is None for kind in ("read", "write", "meta"))  # syncs may be among the writes
     spent = sum(value for value in whole.values() if value is not None)
     if base_s <= 0 or all(value is None for value in whole.values()):
         return Share(copy, basis, base_s, whole, None, None, None, None, None, slowed=slowed)
     overlapped = overlapped or spent > base_s
     base = max(base_s, spent)
     parts = {kind: None if value is None else value / base for kind, value in whole.items()}
-    compute = None if overlapped or slowed else max(0.0, 1 - spent / base)
+    compute = None if overlapped or slowed or partly else max(0.0, 1 - spent / base)
     return Share(copy, basis, base, whole, **parts, compute=compute, overlapped=overlapped, slowed=slowed)
 
 
@@ -164,7 +167,7 @@ def _process_seconds(rows: Sequence[ProcessRow], *, known: bool) -> dict[str, fl
         return dict.fromkeys(KINDS)
     for row in rows:
         seconds = json.loads(row.seconds or "null") or {}
-        if not any(seconds.get(kind) is not None for kind in KINDS):
+        if not seconds:  # the source has them by file only
             return None
         for kind in KINDS:
             part, total = seconds.get(kind), totals[kind]
@@ -264,6 +267,8 @@ def speeds(tables: TraceTables, wall_s: float | None) -> Speeds:
         )
     if not wall_s:
         reasons["wall_throughput"] = "the run time is not known"
+    if wall_s is None and under_strace(tables):
+        reasons |= dict.fromkeys(("run_time", "run_time_slowest"), UNDATED)
     return Speeds(
         bytes_read=read,
         bytes_written=written,

@@ -39,7 +39,28 @@ if TYPE_CHECKING:
 
 # Layers whose rows are calls of the program itself. MPI-IO describes the POSIX rows' bytes once more.
 OWN_LAYERS = ("POSIX", "STDIO")
+SMALL_FILE_BYTES = 64 << 10
 _SMALL_BINS = ("0_100", "100_1K", "1K_10K")
+
+# Of the trial: sums over its files. A small file is one of the user's, of which each process moved little.
+_SMALL_FILE = (
+    f"belongs = '{USER}' AND OPENS > 0 AND moved_bytes > 0 AND moved_bytes <= {SMALL_FILE_BYTES} * processes"
+)
+_LIBRARY = "belongs IN ('library', 'missed')"
+_COUNTED = (
+    "SELECT count(DISTINCT path) AS files,"  # noqa: S608 - our own names
+    " if(count(*) = 0, 0, sum(OPENS))::BIGINT AS opens, if(count(*) = 0, 0, sum(STATS))::BIGINT AS stats,"
+    " if(count(*) = 0, 0, sum(READS))::BIGINT AS reads, if(count(*) = 0, 0, sum(WRITES))::BIGINT AS writes,"
+    " sum(BYTES_READ) / nullif(sum(READS), 0) AS mean_read_bytes,"
+    " sum(BYTES_WRITTEN) / nullif(sum(WRITES), 0) AS mean_write_bytes,"
+    f" count(*) FILTER (WHERE {_SMALL_FILE}) AS small_files,"
+    f" coalesce(sum(io_s) FILTER (WHERE {_SMALL_FILE}), 0) AS small_files_s,"
+    f" avg(moved_bytes) FILTER (WHERE {_SMALL_FILE}) AS small_file_bytes,"
+    f" avg(io_s) FILTER (WHERE {_SMALL_FILE}) AS small_file_s,"
+    f" count(*) FILTER (WHERE {_LIBRARY}) AS library_files,"
+    f" coalesce(sum(io_s) FILTER (WHERE {_LIBRARY}), 0) AS library_s"
+    " FROM files"
+)
 
 # Names that rules may use besides the counters, each an SQL expression over their sums.
 DERIVED: Mapping[str, str] = {
@@ -248,7 +269,6 @@ def _process(images: Sequence[ProcessRow]) -> dict[str, Any]:
     first, last = images[0], images[-1]
     seconds = [_seconds(row) for row in images]
     spent = {kind: _added([one.get(kind) for one in seconds]) for kind in KINDS}
-    known = [value for value in spent.values() if value is not None]
     calls = calls_of(images)
     return {
         "copy": last.copy,
@@ -257,11 +277,22 @@ def _process(images: Sequence[ProcessRow]) -> dict[str, Any]:
         "executable": last.executable,
         "life_s": None if last.ended_ns is None else (last.ended_ns - first.started_ns) / 1e9,
         **{f"{kind}_s": spent[kind] for kind in KINDS},
-        "io_s": sum(known) if known else None,
+        "io_s": _io_s(spent),
         "bytes_read": sum(row.bytes_read for row in images),
         "bytes_written": sum(row.bytes_written for row in images),
         "calls": sum(calls.values()),
     }
+
+
+def _each(seconds: float | None, calls: int | None) -> float | None:
+    return seconds / calls if seconds is not None and calls else None
+
+
+def _io_s(seconds: Mapping[str, float | None]) -> float | None:
+    """All I/O time; None where that of reads, writes or metadata is not known. Syncs may be among writes."""
+    if None in (seconds["read"], seconds["write"], seconds["meta"]):
+        return None
+    return float(sum(value or 0.0 for value in seconds.values()))
 
 
 def _seconds(row: ProcessRow) -> dict[str, float | None]:
@@ -292,21 +323,21 @@ def _trial(
 ) -> dict[str, Any]:
     """The trial as a whole. What is counted here are the columns of the files, as in the table beside it."""
     whole = shared.whole
-    walls = list(copy_seconds(tables).values())
-    spent = [value for value in whole.seconds.values() if value is not None]
+    # Copies that did not run at once wait for no other.
+    walls = list(copy_seconds(tables).values()) if tables.extra.get("at_once", True) else []
     busy = _busy_by_process(tables.processes)
-    counted = connection.execute(
-        "SELECT count(DISTINCT path), if(count(*) = 0, 0, sum(OPENS))::BIGINT,"
-        " if(count(*) = 0, 0, sum(STATS))::BIGINT FROM files"
-    ).fetchall()[0]
+    counted = connection.execute(_COUNTED).fetchall()[0]
+    named = dict(zip((column[0] for column in connection.description or ()), counted, strict=True))
     return {
         "run_s": speed.wall_s,
         "run_most_s": tables.extra.get("wall_most_s", speed.wall_s),
         "processes": len(by_life(tables.processes)),
         "base_s": whole.base_s,
         **_parts(whole),
-        "io_s": float(sum(spent)) if spent else None,
-        "files": counted[0],
+        "io_s": _io_s(whole.seconds),
+        **named,
+        "mean_read_s": _each(whole.seconds["read"], named["reads"]),
+        "mean_write_s": _each(whole.seconds["write"], named["writes"]),
         "mapped_files": len(mapped_files(connection, speed.bytes_read + speed.bytes_written)),
         "bytes_read": speed.bytes_read,
         "bytes_written": speed.bytes_written,
@@ -316,8 +347,6 @@ def _trial(
         "busy_processes": len(busy),
         "slowest_process_io_s": max(busy, default=None),
         "mean_process_io_s": sum(busy) / len(busy) if busy else None,
-        "opens": counted[1],
-        "stats": counted[2],
         "calls": sum(calls_of(tables.processes).values()),
     }
 

@@ -191,6 +191,8 @@ def _view(result: Result, trial: str, tables: TraceTables, with_charts: bool) ->
         call_cost_s=tables.extra.get("call_cost_s"),
         time_doubts=tuple(str(text) for text in tables.extra.get("time_doubts", ())),
         unseen=unseen(tables.processes, catalogue()["bytes_unseen"].thresholds),
+        at_once=bool(tables.extra.get("at_once", True)),
+        outlived=int(tables.extra.get("outlived", 0)),
     )
 
 
@@ -293,16 +295,18 @@ def _cell(work: str, view: TraceView, tables: TraceTables, with_charts: bool) ->
 def _codes(view: TraceView) -> Iterator[Code]:
     kinds = catalogue()
     if not view.processes:
-        yield kinds["not_followed"].fire(view.warnings[0] if view.warnings else "no process was recorded")
+        why = view.warnings[0] if view.warnings else "no process was recorded"
+        yield kinds["not_followed"].fire(why, of=view.mode)
         return
     if view.lost:
-        parts = ", ".join(f"{units.format_number(n, 9)} {kind}" for kind, n in view.lost.items())
-        yield kinds["events_lost"].fire(f"dropped: {parts}; {trace_words.lost_words(view.lost)}")
+        parts = ", ".join(f"{n:,} {kind}" for kind, n in view.lost.items())
+        words = f"dropped: {parts}; {trace_words.lost_words(view.lost)}"
+        yield kinds["events_lost"].fire(words, of=view.mode)
     if view.unseen:
-        yield kinds["bytes_unseen"].fire(unseen_words(view.unseen))
-    blind = [trace_words.blind_words(note, count) for note, count in view.notes.items()]
+        yield kinds["bytes_unseen"].fire(unseen_words(view.unseen), of=view.mode)
+    blind = [trace_words.blind_words(note, count, view.mode) for note, count in view.notes.items()]
     for text in (*view.warnings, *(words for words in blind if words)):
-        yield kinds["partly_seen"].fire(text)
+        yield kinds["partly_seen"].fire(text, of=view.mode)
     if view.mapped.files:
         moved = units.format_size(view.speeds.bytes_read + view.speeds.bytes_written)
         yield kinds["mapped_files"].fire(f"{mapped_size(view.mapped)} mapped; calls moved {moved}")
@@ -331,6 +335,7 @@ def metrics_of(view: TraceView) -> dict[str, Quantity]:
     # A source may count syncs among writes, but none is without reads and writes unless it did not see them.
     unseen = None in (whole.seconds["read"], whole.seconds["write"])
     if unseen and spent:
+        reasons.setdefault("compute_share", UNSEEN)
         reasons |= dict.fromkeys(("io_time", "read_share", "write_share", "sync_share"), UNSEEN)
     values: dict[str, float | None] = {
         "run_time": sum(runs) / len(runs) if runs else speed.wall_s,

@@ -96,6 +96,8 @@ class TraceView:
     `processes` are images, of which a process has one more for each exec: `processes_count` counts it once.
     `sizes` counts accesses by Darshan's bins, of `read` and of `write`. `run_most_s` is the longest that the
     run can have been where its length is not known; `call_cost_s` what strace itself took of a call, at most.
+    `at_once`: there was a moment at which all copies ran. `outlived` processes ran on after the command, to
+    the end of what `speeds` has as the run time.
     """
 
     trial: str
@@ -123,3 +125,5 @@ class TraceView:
     time_doubts: tuple[str, ...] = ()
     unseen: tuple[Unseen, ...] = ()
     unasked: tuple[RuleUnasked, ...] = ()
+    outlived: int = 0
+    at_once: bool = True

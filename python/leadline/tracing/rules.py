@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from importlib import resources
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     import duckdb
 
 EXAMPLES_MAX = 3
+_AS_MUCH = 0.5  # of a finding's cost: a rule of its `unless` that explains so much is said instead
 TIMES = ("process", "run")
 _WORD = re.compile(r"(?<!\$)\b[A-Za-z_]+\b")  # a column, and no threshold
 VIEWS = ("files", "processes", "copies", "trial")
@@ -39,6 +40,7 @@ class Rule:
     evidence: str
     change: str
     time: str = "process"
+    unless: tuple[str, ...] = ()
     thresholds: dict[str, float] = field(default_factory=dict)
 
 
@@ -55,7 +57,7 @@ def read_rules(text: str) -> tuple[Rule, ...]:
     found = []
     for name, entry in entries.items():
         try:
-            rule = Rule(name=name, **entry)
+            rule = Rule(name=name, **{**entry, "unless": tuple(entry.get("unless", ()))})
         except TypeError as error:
             raise SpecError(f"{error}", "see the head of the file", source="rules.yaml", key=name) from None
         if rule.of not in VIEWS:
@@ -71,6 +73,17 @@ def read_rules(text: str) -> tuple[Rule, ...]:
             )
         found.append(rule)
     return tuple(found)
+
+
+def _most_exact(found: Sequence[TraceFinding], table: Sequence[Rule]) -> list[TraceFinding]:
+    """Without the findings that another one says more exactly."""
+    costs = {item.rule: item.cost_s or 0.0 for item in found}
+    exacter = {rule.name: max((costs.get(name, 0.0) for name in rule.unless), default=0.0) for rule in table}
+    return [
+        item
+        for item in found
+        if not exacter[item.rule] or exacter[item.rule] < _AS_MUCH * (item.cost_s or 0.0)
+    ]
 
 
 @dataclass(frozen=True)
@@ -99,7 +112,7 @@ def apply(connection: duckdb.DuckDBPyConnection, table: tuple[Rule, ...]) -> tup
     """The rules that hold, the most costly first. No cost exceeds the run: this is the one place for it."""
     run = _run(connection)
     found = [finding for rule in table if (finding := _apply(connection, rule, run))]
-    return tuple(sorted(found, key=lambda item: -(item.saves_s or item.cost_s or 0.0)))
+    return tuple(sorted(_most_exact(found, table), key=lambda item: -(item.saves_s or item.cost_s or 0.0)))
 
 
 def unasked(

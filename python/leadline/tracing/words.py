@@ -21,25 +21,39 @@ _BASE_APART = 0.05  # of the run: a base of shares that is further from it is na
 _SHARE_SAID = 0.002  # of all process time: less is in the report only
 # What of these found no room is in the totals of its process.
 _COUNTED = frozenset(("files", "names", "segments", "histograms"))
+# What a note means, by the tracer that wrote it. Imports say such things in warnings of their own.
+_RINGS = "what {processes} moved through io_uring is not counted: use --via bpf"
+_LIBAIO = "what {processes} moved through libaio (io_submit) is not counted: use --via preload"
 _BLIND = {
-    "io_uring": "what {processes} moved through io_uring is not counted: use --via bpf",
     "streams of the C library were not followed": "{processes} ran with a C library whose streams"
-    " (printf, fread) cannot be followed: what they moved is not counted",
+    " (printf, fread) cannot be followed: what they moved is not counted; use --via bpf",
     "record truncated": "the records of {processes} are cut short",
     "chroot": "{processes} changed the root: children of it may be missing",
+    "32-bit program": "{processes} ran a 32-bit program, whose calls no tracer here counts",
 }
+_DETAILED = frozenset(("record truncated", "streams of the C library were not followed"))
+_BLIND_OF = {"preload": {"io_uring": _RINGS}, "bpf": {"io_submit": _LIBAIO}}
+# Static programs that read the system's own files only, as many programs run them to find libraries.
+_HARMLESS = frozenset(("ldconfig", "ldconfig.real"))
 
 
-def blind_words(note: str, count: int) -> str | None:
-    """What a note of processes means for the figures; None where it is for information only."""
+def blind_words(note: str, count: int, mode: str) -> str | None:
+    """What a note of processes means for the figures; None where it is for information only.
+
+    `mode` is what wrote the note: what one tracer does not see is counted by the other.
+    """
     processes = "1 process" if count == 1 else f"{count} processes"
     if note.startswith("static child "):
-        return f"{note.removeprefix('static child ')} is linked statically and was not followed ({processes})"
+        child = note.removeprefix("static child ")
+        if child.rpartition("/")[2] in _HARMLESS:
+            return None
+        return f"{child} is linked statically and was not followed ({processes}): use --via bpf"
     name, _, detail = note.partition(": ")
-    template = _BLIND.get(name)
+    template = (_BLIND | _BLIND_OF.get(mode, {})).get(name)
     if template is None:
         return None
-    return template.format(processes=processes) + (f" ({detail})" if detail else "")
+    more = f" ({detail})" if detail and name in _DETAILED else ""
+    return template.format(processes=processes) + more
 
 
 def lost_words(lost: Mapping[str, int]) -> str:
@@ -100,7 +114,7 @@ def _losses(view: TraceView) -> Iterator[Statement]:
     for text in view.warnings:
         yield Statement("caution", text, says="trace_warning")
     for note, count in view.notes.items():
-        words = blind_words(note, count)
+        words = blind_words(note, count, view.mode)
         if words:
             yield Statement("caution", f"{words[:1].upper()}{words[1:]}.", says="trace_blind")
     if view.mapped.files:
@@ -112,10 +126,14 @@ def ran_words(view: TraceView) -> str:
     """Who ran for how long."""
     runs = [copy.run_s for copy in view.copies if copy.run_s is not None]
     several = len(view.copies) > 1
-    who = f"{len(view.copies)} copies ran at once" if several else "The command ran"
+    beside = "at once" if view.at_once else "one after another, or in part at once,"
+    who = f"{len(view.copies)} copies ran {beside}" if several else "The command ran"
     if runs:
         mean = sum(runs) / len(runs)
         who += f" for {units.format_duration(mean)}{' on average' if several else ''}"
+        if view.outlived and view.speeds.wall_s is not None:
+            left = _count(view.outlived, "process", "processes")
+            who += f", and {left} that it left until {units.format_duration(view.speeds.wall_s)}"
     elif view.run_most_s is not None:
         who += f" for at most {units.format_duration(view.run_most_s)}"
     return f"{who} under strace" if view.whole.slowed else who
@@ -222,6 +240,8 @@ def saved_words(item: TraceFinding, view: TraceView) -> str:
 def time_doubts(view: TraceView) -> tuple[str, ...]:
     """What makes a source's times less than exact; each casts doubt on the whole."""
     if not view.whole.slowed:
+        return view.time_doubts
+    if view.call_cost_s is None and view.time_doubts:  # the log has no times at all, or says why
         return view.time_doubts
     if view.call_cost_s is None:
         own = (

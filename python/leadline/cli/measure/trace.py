@@ -28,6 +28,7 @@ from leadline.units import quoted
 
 if TYPE_CHECKING:
     from leadline.tracing.sources.launch import Traced
+    from leadline.tracing.sources.lives.survivors import SurvivorWait
     from leadline.tracing.sources.sources import Bounds, Choice
     from leadline.tracing.tables import TraceTables
 
@@ -66,17 +67,30 @@ COPIES_MAX = 1024
 @click.option(
     "--memory", metavar="SIZE", default="64M", show_default=True, help="Most memory for counters, a process."
 )
+@click.option(
+    "--wait",
+    metavar="TIME",
+    default="60s",
+    show_default=True,
+    help="Longest wait for processes that the command leaves running; 0s waits for none.",
+)
 @out_option()
 @click.argument("words", nargs=-1, required=True, metavar="[--] COMMAND...")
 def command(
-    copies: int, segments: str | None, via: str, memory: str, out: Path | None, words: tuple[str, ...]
+    copies: int,
+    segments: str | None,
+    via: str,
+    memory: str,
+    wait: str,
+    out: Path | None,
+    words: tuple[str, ...],
 ) -> int:
     """Run COMMAND unchanged and record its reads, writes and metadata operations, per file and process.
 
     Its streams are yours, signals are passed on, and its exit code or death by a signal becomes that of
     leadline (of several copies the first that failed). A failure of leadline itself is 125; a command that
     is not executable gives 126, one that was not found 127. Nothing is printed before the command has ended,
-    and then one line on standard error.
+    and then one line on standard error, two where processes of the command are waited for.
 
     \b
     leadline trace -- tar xf archive.tar
@@ -85,9 +99,9 @@ def command(
     """
     try:
         path = place_for(out, "trace")
-        bounds = _bounds(segments, memory)
+        bounds, patience = _bounds(segments, memory), _patience(wait)
         require_room()
-        traced, choice = _trace(words, copies, via, bounds, path)
+        traced, choice = _trace(words, copies, via, bounds, path, patience)
     except CommandError as error:
         return _fail(error, error.exit_code)
     except LeadlineError as error:
@@ -107,7 +121,20 @@ def _bounds(segments: str | None, memory: str) -> Bounds:
     return Bounds(None if segments is None else units.parse_size(segments), units.parse_size(memory))
 
 
-def _trace(words: Sequence[str], copies: int, via: str, bounds: Bounds, path: Path) -> tuple[Traced, Choice]:
+def _patience(wait: str) -> SurvivorWait:
+    from leadline import units
+    from leadline.tracing.sources.lives.survivors import SurvivorWait
+
+    def told(count: int, seconds: float) -> None:
+        who = "a process that it left" if count == 1 else f"{count} processes that it left"
+        _say(f"the command has ended; waiting up to {seconds:.0f} s for {who} (Ctrl-C ends the wait)")
+
+    return SurvivorWait(units.parse_duration(wait) / 1e9, told)
+
+
+def _trace(
+    words: Sequence[str], copies: int, via: str, bounds: Bounds, path: Path, patience: SurvivorWait
+) -> tuple[Traced, Choice]:
     """Run the command, then store what was recorded; the logs of the run itself are gone afterwards."""
     from leadline.observe.answering import in_fork
     from leadline.tracing.counted.identity import identity
@@ -123,7 +150,7 @@ def _trace(words: Sequence[str], copies: int, via: str, bounds: Bounds, path: Pa
         check_space(logs, SPACE_MIN_BYTES)
         preload = choice.mode == "preload"
         with PreloadSource(logs, bounds) if preload else BpfSource(bounds) as source:
-            traced = run_traced(words, executable, source, copies)
+            traced = run_traced(words, executable, source, copies, patience=patience)
         _store(path, words, traced, choice, bounds, files)
     return traced, choice
 

@@ -215,7 +215,7 @@ def _store_trace(tables: TraceTables, sources: tuple[Path, ...], kind: str, out:
     }
     title = f"{kind}: {', '.join(source.name for source in sources)}"
     create_trace_result(path, {"t0001": tables}, title=title, details=details, now_ns=time.time_ns)
-    for warning in tables.warnings:
+    for warning in (*tables.warnings, *tables.extra.get("time_doubts", ())):
         echo(f"NOTE: {warning}", err=True)
     echo(printable(f"{tables.source}: {len(by_life(tables.processes)):,} processes"))
     echo(f"result: {path.resolve()}; read it with: leadline show {quoted(path)}")

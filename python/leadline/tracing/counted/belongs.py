@@ -16,6 +16,7 @@ OTHERS: Mapping[str, tuple[str, str]] = {
     "missed": ("not found", "not found"),
     "library": ("library, module or program", "libraries, modules and programs"),
     "system": ("of the system", "of the system"),
+    "memory": ("in memory that no file system holds", "in memory that no file system holds"),
     "directory": ("directory", "directories"),
     "stream": ("standard stream", "standard streams"),
     "untouched": ("open already, and not used", "open already, and not used"),
@@ -45,6 +46,11 @@ _SYSTEM = "|".join(
     )
 )
 _SHARED_MEMORY = "/dev/shm/"  # noqa: S108 - recognised, not used
+# Files without a place (memfd_create, System V segments), and what the C library makes of semaphores.
+_MEMORY = r"^/memfd:|^/SYSV[0-9a-f]{8}|^/dev/shm/sem\."
+# A file there that is mapped to be written is a segment that processes share. One that is only read and
+# written by calls, or mapped to be read, is a file that somebody put there.
+_SEGMENT = f"starts_with(path, '{_SHARED_MEMORY}') AND coalesce(write_mmaps, MMAPS, 0) > 0"
 _STREAM = r"^<STD(IN|OUT|ERR)>$"
 # Any of these says that a file was there; all but STATS and SEEKS that the program worked with it.
 _DONE = (
@@ -75,6 +81,7 @@ def belongs_sql(named: Iterable[str]) -> str:
         f" WHEN moved_bytes = 0 AND {done} = 0 THEN if(coalesce(failed, 0) > 0, 'missed', 'untouched')"
         f" WHEN moved_bytes = 0 AND ({directory}) THEN 'directory'"
         f"{f' WHEN {own} THEN {USER!r}' if own else ''}"
+        f" WHEN {_any(_MEMORY)} OR ({_SEGMENT}) THEN 'memory'"
         f" WHEN {_any(_LIBRARY)} THEN 'library'"
         f" WHEN {_any(_SYSTEM)} AND NOT starts_with(path, '{_SHARED_MEMORY}') THEN 'system'"
         f" WHEN moved_bytes = 0 AND {worked} = 0 THEN {LOOKED_AT!r}"

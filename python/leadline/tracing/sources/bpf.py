@@ -43,8 +43,6 @@ _LOST_WORDS = {
     "tasks": "threads or processes that found no room and were not followed",
     "segments": "calls that found no room in the list of calls",
     "requests": "io_uring requests that found no room",
-    "foreign": "32-bit programs, whose calls are not understood and not counted",
-    "asynchronous": "processes with I/O of libaio (io_submit), whose bytes are not counted",
 }
 
 
@@ -114,7 +112,7 @@ def _failed(error: RuntimeError) -> UsageError:
 def tables(found: dict[str, Any], *, with_segments: bool) -> TraceTables:
     """What the compiled half counted, as the tables of a trace."""
     images: list[dict[str, Any]] = found["images"]
-    lost = _lost(images, found["lost"])
+    lost = dict(found["lost"])
     rings = bool(found["rings"])
     processes = tuple(
         _process(image, lost if place == 0 else {}, rings=rings) for place, image in enumerate(images)
@@ -136,16 +134,6 @@ def tables(found: dict[str, Any], *, with_segments: bool) -> TraceTables:
     return with_last_seen(counted)
 
 
-def _lost(images: list[dict[str, Any]], lost: dict[str, int]) -> dict[str, int]:
-    """What was dropped in the whole session, by kind: the kernel's side does not know for whom."""
-    found = dict(lost)
-    for kind, mark in (("foreign", "foreign"), ("asynchronous", "asynchronous_used")):
-        count = sum(bool(image[mark]) for image in images)
-        if count:
-            found[kind] = count
-    return found
-
-
 def _warnings(images: list[dict[str, Any]], lost: dict[str, int], *, rings: bool) -> tuple[str, ...]:
     warnings = [f"{count:,} {_LOST_WORDS[kind]}" for kind, count in lost.items()]
     if not rings and any(image["ring_used"] for image in images):
@@ -156,6 +144,7 @@ def _warnings(images: list[dict[str, Any]], lost: dict[str, int], *, rings: bool
 def _process(image: dict[str, Any], lost: dict[str, int], *, rings: bool) -> ProcessRow:
     unseen_read, unseen_written = image.get("unseen") or (None, None)
     unseen = image["asynchronous_used"] or (image["ring_used"] and not rings)
+    seconds = dict.fromkeys(image["seconds"]) if image["foreign"] else image["seconds"]
     return ProcessRow(
         copy=image["copy"],
         process=image["process"],
@@ -172,7 +161,7 @@ def _process(image: dict[str, Any], lost: dict[str, int], *, rings: bool) -> Pro
         bytes_read=image["bytes_read"],
         bytes_written=image["bytes_written"],
         calls=json.dumps(image["calls"]),
-        seconds=seconds_json(image["seconds"], unseen=unseen),
+        seconds=seconds_json(seconds, unseen=unseen),
         lost=json.dumps(lost),
         notes=json.dumps(_notes(image)),
         cpu_user_ns=image["cpu_user_ns"],

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import json
+import math
 import resource
 import shlex
 import signal
@@ -76,6 +77,13 @@ class DarshanLog:
         return 0 if self.ranks == 1 else self.ranks
 
     @property
+    def end_ns(self) -> float:
+        """When it ended at the latest, as many logs keep whole seconds; a log that was cut has no end."""
+        if not self.about["ended"]:
+            return math.inf
+        return float(self.about["started_unix_ns"] + ((self.about["wall_s"] or 0.0) + 1) * NS)
+
+    @property
     def name(self) -> str:
         """The path that stands for a record without a name."""
         return self.path.name
@@ -85,9 +93,27 @@ def read_darshan(paths: Sequence[Path]) -> TraceTables:
     """The trace of one or several logs. Raises UsageError for what cannot be read."""
     _require_library()
     logs = [_read(path, copy) for copy, path in enumerate(paths)]
+    _refuse_apart(logs)
     # The library reads damaged logs too: what it makes of them may be beyond all that a table can hold.
     with reading(", ".join(str(path) for path in paths), _REMEDY, UsageError):
         return _tables(logs)
+
+
+def _refuse_apart(logs: Sequence[DarshanLog]) -> None:
+    """Logs of one trial are of one job, or of processes that ran at the same time."""
+    if len({log.about["job"] for log in logs}) == 1:
+        return
+    ordered = sorted(logs, key=lambda log: log.about["started_unix_ns"])
+    last = ordered[0]
+    for log in ordered[1:]:
+        if log.about["started_unix_ns"] > last.end_ns:
+            raise UsageError(
+                f"{last.name} (job {last.about['job']}) had ended before {log.name} (job {log.about['job']})"
+                " began: they are no copies of one run",
+                "import together only what ran at the same time; hold two results against each other with:"
+                " leadline compare A B",
+            )
+        last = max(last, log, key=lambda one: one.end_ns)
 
 
 def _tables(logs: Sequence[DarshanLog]) -> TraceTables:
@@ -102,12 +128,20 @@ def _tables(logs: Sequence[DarshanLog]) -> TraceTables:
         files=files,
         latency=tuple(latency),
         segments=segments,
-        source=f"Darshan {logs[0].about['version']}, " + ", ".join(f"job {log.about['job']}" for log in logs),
+        source=_source(logs),
         warnings=tuple(_warnings(logs)),
         extra=_extra(logs, first),
     )
     paths = dict.fromkeys(files["path"].to_pylist())
     return renamed(found, {path: None for path in paths if _is_stream(path)})
+
+
+def _source(logs: Sequence[DarshanLog]) -> str:
+    """Version and jobs, and which modules are left out: no count that is read is less for them."""
+    jobs = ", ".join(dict.fromkeys(f"job {log.about['job']}" for log in logs))
+    found = f"Darshan {logs[0].about['version']}, {jobs}"
+    left = {name for log in logs for name in log.about["modules"]} - {*COUNTED, *TRACED, "HEATMAP"}
+    return f"{found}; modules that are not read here: {', '.join(sorted(left))}" if left else found
 
 
 def _is_stream(path: str) -> bool:
@@ -374,9 +408,6 @@ def _warnings(logs: Sequence[DarshanLog]) -> list[str]:
             )
         elif "POSIX" not in log.modules:
             found.append(f"{log.name} has no POSIX module: what went below STDIO and MPI-IO is not known")
-        left = sorted(set(log.about["modules"]) - set(COUNTED) - set(TRACED) - {"HEATMAP"})
-        if left:
-            found.append(f"{log.name}: modules that are not read here: {', '.join(left)}")
     return found
 
 
@@ -405,11 +436,13 @@ def _extra(logs: Sequence[DarshanLog], first_ns: int) -> dict[str, Any]:
     walls = [log.about["wall_s"] for log in logs]
     ends = [(log.shift_ns / NS) + wall for log, wall in zip(logs, walls, strict=True) if wall is not None]
     speed, slowest = _by_slowest(logs)
+    last_start_ns = max(log.about["started_unix_ns"] for log in logs)
     return {
         "wall_s": max(ends) if len(ends) == len(logs) else None,
         "wall_most_s": _longest(logs),
         "time_doubts": _time_doubts(logs),
         "started_unix_ns": first_ns,
+        "at_once": bool(last_start_ns <= min(log.end_ns for log in logs)),
         "copies": [{"copy": log.copy, "wall_s": log.about["wall_s"]} for log in logs],
         "agg_perf_by_slowest": speed,
         "agg_time_by_slowest": slowest,

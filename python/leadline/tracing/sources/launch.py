@@ -10,17 +10,20 @@ from __future__ import annotations
 import errno
 import math
 import os
+import secrets
 import signal
+import stat
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from leadline.errors import CommandError, TargetError, UsageError
 from leadline.observe.answering import in_fork
 from leadline.tracing.counted.paths import questions, renamed, told
+from leadline.tracing.sources.lives.survivors import MARK_VARIABLE, PATIENCE, SurvivorWait, wait_for_survivors
 from leadline.tracing.sources.sources import Source
 from leadline.tracing.tables import LAST_SEEN, ProcessRow, TraceTables
 
@@ -41,6 +44,7 @@ _EXIT_FAILED, _EXIT_NOT_EXECUTABLE, _EXIT_NOT_FOUND = 125, 126, 127
 # The locales that Python puts into its own environment where it finds "C" (PEP 538).
 _COERCED = frozenset({"C.UTF-8", "C.utf8", "UTF-8"})
 _GRACE_S = 5.0  # for what was asked to end
+_SAME_S = 0.05  # an end that is seen so much later than the command's is one of the same moment
 _POLL_S = 1.0  # a child that ended is announced by SIGCHLD; this is for a SIGCHLD that was lost
 
 
@@ -84,16 +88,28 @@ def resolve(
     refused = None
     for path in candidates:
         doing(str(path))
-        if path.is_file() and os.access(path, os.X_OK):
+        # A directory of PATH that this account cannot search has nothing for it, as for a shell.
+        is_file = os.path.isfile(path)  # noqa: PTH113 - Path.is_file raises where a directory is closed
+        if is_file and os.access(path, os.X_OK):
             return path
-        if refused is None and path.exists() and ("/" in name or path.is_file()):
-            refused = path
+        if refused is None and ("/" in name or is_file):
+            refused = _why_not(path)
     if refused is not None:
-        what = "is a directory" if refused.is_dir() else "is not executable"
-        raise CommandError(f"{refused} {what}", "name a program", exit_code=_EXIT_NOT_EXECUTABLE)
+        raise CommandError(refused, "name a program", exit_code=_EXIT_NOT_EXECUTABLE)
     raise CommandError(
         f"the command {name!a} was not found", "check its name and PATH", exit_code=_EXIT_NOT_FOUND
     )
+
+
+def _why_not(path: Path) -> str | None:
+    """Why a file that is there cannot be run; None where there is none."""
+    try:
+        is_directory = stat.S_ISDIR(path.stat().st_mode)
+    except PermissionError as error:
+        return f"{path} cannot be reached: {error.strerror}"
+    except (OSError, ValueError):
+        return None
+    return f"{path} is a directory" if is_directory else f"{path} is not executable"
 
 
 def given_environment(given: Path = Path("/proc/self/environ")) -> dict[str, str]:
@@ -114,19 +130,24 @@ def run_traced(
     inherited: Mapping[str, str] | None = None,
     now_ns: Callable[[], int] = time.time_ns,
     until_s: float = math.inf,
+    patience: SurvivorWait = PATIENCE,
 ) -> Traced:
     """Start the copies, wait for them while passing signals on, and read what the tracer recorded.
 
-    At `until_s` (monotonic) what still runs of them is asked to end, and killed where it does not. Raises
-    CommandError where the command could not be started at all.
+    At `until_s` (monotonic) what still runs of them is asked to end, and killed where it does not. What the
+    command left running is waited for with `patience`, but not beyond `until_s`. Raises CommandError where
+    the command could not be started at all.
     """
     environment = given_environment() if inherited is None else inherited
+    mark = secrets.token_hex(8)
     before = signal.pthread_sigmask(signal.SIG_BLOCK, FORWARDED | {signal.SIGCHLD})
     waiting: list[_Waiting] = []
     heard: list[int] = []
     try:
         for copy in range(copies):
-            variables = source.environment(copy, {**environment, COPY_VARIABLE: str(copy)})
+            variables = source.environment(
+                copy, {**environment, COPY_VARIABLE: str(copy), MARK_VARIABLE: mark}
+            )
             waiting.append(_fork(copy, command, executable, variables, before))
             source.follow(waiting[-1].pid, copy)
         started_unix_ns, origin = now_ns(), time.monotonic_ns()
@@ -134,6 +155,8 @@ def run_traced(
         ends = _wait(waiting, starts, until_s, heard)
         for item in waiting:
             item.check(executable)
+        bounded = replace(patience, seconds=max(0.0, min(patience.seconds, until_s - time.monotonic())))
+        left = wait_for_survivors(mark, bounded, heard, FORWARDED)
     except BaseException:
         for item in waiting:
             item.abandon()
@@ -145,9 +168,31 @@ def run_traced(
     wall_s = (max(end for _, end in ends) - origin) / 1e9
     tables = known_here(source.finish(started_unix_ns))
     tables = replace(tables, processes=tuple(_with_end(row, ends, origin) for row in tables.processes))
-    known = {"wall_s": wall_s, "copies": [asdict(end) for end, _ in ends]}
-    tables = replace(tables, extra={**tables.extra, **known})
+    known = {"wall_s": wall_s, "copies": [asdict(end) for end, _ in ends], **_outlived(tables, wall_s)}
+    tables = replace(
+        tables, extra={**tables.extra, **known}, warnings=(*tables.warnings, *_still_running(tables, left))
+    )
     return Traced(tuple(end for end, _ in ends), tables, tuple(heard))
+
+
+def _outlived(tables: TraceTables, wall_s: float) -> dict[str, Any]:
+    """How many processes ran on after the command, and until when: the time of all that was counted."""
+    after_ns = int((wall_s + _SAME_S) * 1e9)
+    later = {row.pid: row.ended_ns for row in tables.processes if (row.ended_ns or 0) > after_ns}
+    if not later:
+        return {}
+    return {"outlived": len(later), "wall_s": max(end_ns or 0 for end_ns in later.values()) / 1e9}
+
+
+def _still_running(tables: TraceTables, left: Sequence[int]) -> tuple[str, ...]:
+    """What is to be said where the trace ended before the processes of the command did."""
+    count = len({row.pid for row in tables.processes if row.end == "running"} | set(left))
+    if not count:
+        return ()
+    who = (
+        "1 process of the command still runs" if count == 1 else f"{count} processes of the command still run"
+    )
+    return (f"{who}: the trace ends here, and counts nothing that follows (--wait TIME waits longer)",)
 
 
 def known_here(tables: TraceTables) -> TraceTables:

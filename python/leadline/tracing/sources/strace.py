@@ -132,6 +132,8 @@ class StraceReader:
         if found is None:
             self.reading.damage(body)
             return
+        if isinstance(found, Passed) and stamp.style == "none":  # a message, or a line of a stack: no time
+            return
         self.reading.understood += 1
         self.reading.styles.add(stamp.style)
         now = self._time(stamp)

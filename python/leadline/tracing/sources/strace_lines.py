@@ -5,11 +5,14 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-# `[pid 12]` on a terminal, `12` with -o; then the time of -t, -tt or -ttt. A pid has at most seven digits.
+# `[pid 12]` on a terminal, `12` with -o, with -Y `<name>` behind the pid; then the time of -t, -tt or -ttt. A
+# pid has at most seven digits.
 _HEAD = re.compile(
-    r"(?:\[pid +(\d{1,7})\] +|(\d{1,7}) +)?"
+    r"(?:\[pid +(\d{1,7})(?:<[^<>]*>)?\] +|(\d{1,7})(?:<[^<>]*>)? +)?"
     r"(?:(\d{9,11})(?:\.(\d{1,9}))? +|(\d\d):(\d\d):(\d\d)(?:\.(\d{1,9}))? +|(\d{1,8}\.\d+) +)?"
 )
+# Between time and call: the call's number (-n), and the address that it was made from (-i).
+_NUMBERS = re.compile(r"(?:\[ *\d+\] +)?(?:\[(?:[0-9a-f]{8,16}|\?+)\] +)?")
 # What almost every line begins with: -f -ttt -o.
 _USUAL = re.compile(r"(\d{1,7}) +(\d{9,11})\.(\d{6}) ")
 # The last `) = ` of a line ends the arguments: no string can follow it, only a comment and the duration.
@@ -34,6 +37,7 @@ _ESCAPE = re.compile(rb"\\(?:([0-7]{1,3})|x([0-9a-fA-F]{2})|(.))", re.DOTALL)
 _LETTERS = {b"n": b"\n", b"t": b"\t", b"r": b"\r", b"v": b"\v", b"f": b"\f", b"a": b"\a", b"b": b"\b"}
 
 DELETED = " (deleted)"
+_FRAME = " > "  # begins each line of a stack (-k)
 NS = 1_000_000_000
 
 
@@ -84,7 +88,7 @@ class Ended:
 
 
 class Passed:
-    """A line that says nothing about calls: signals, messages of strace."""
+    """A line that says nothing about calls: signals, messages of strace, stacks."""
 
 
 PASSED = Passed()
@@ -97,7 +101,7 @@ def head(line: str) -> tuple[Stamp, str]:
     if usual is not None:
         pid, seconds, fraction = usual.groups()
         stamp = Stamp(int(pid), int(seconds) * NS + int(fraction) * 1000, "unix")
-        return stamp, line[usual.end() :].lstrip(" ")
+        return stamp, _after_numbers(line[usual.end() :].lstrip(" "))
     match = _HEAD.match(line)
     if match is None:  # it may match nothing at all, but it always matches
         return Stamp(None, None, "none"), line
@@ -106,13 +110,20 @@ def head(line: str) -> tuple[Stamp, str]:
     )
     pid = bracketed or plain
     thread = int(pid) if pid else None
-    body = line[match.end() :]
+    body = _after_numbers(line[match.end() :])
     if seconds:
         return Stamp(thread, int(seconds) * NS + _fraction_ns(fraction), "unix"), body
     if hours:
         whole = (int(hours) * 60 + int(minutes)) * 60 + int(rest_seconds)
         return Stamp(thread, whole * NS + _fraction_ns(clock_fraction), "clock"), body
     return Stamp(thread, None, "relative" if relative else "none"), body
+
+
+def _after_numbers(body: str) -> str:
+    if not body.startswith("["):
+        return body
+    match = _NUMBERS.match(body)
+    return body if match is None else body[match.end() :]
 
 
 def event(body: str) -> Event | None:
@@ -128,7 +139,7 @@ def event(body: str) -> Event | None:
         return Resumed(match[1], match[2]) if match else None
     if body.startswith("+++ "):
         return _ended(body)
-    return PASSED if body.startswith(("--- ", "strace: ")) else None
+    return PASSED if body.startswith(("--- ", "strace: ", _FRAME)) else None
 
 
 def call(body: str) -> Call | None:

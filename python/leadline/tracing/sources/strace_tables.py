@@ -72,7 +72,7 @@ def tables(world: World, reading: Reading) -> TraceTables:
     own_cost_s = None if world.untimed else _take_out_strace(world)
     found = TraceTables(
         mode="import",
-        processes=tuple(_process(process, world) for process in world.family.processes),
+        processes=tuple(_process(process, world, reading.timed) for process in world.family.processes),
         files=_files(world, unknown),
         latency=() if world.untimed else tuple(_latency(world)),
         segments=segments,
@@ -80,7 +80,8 @@ def tables(world: World, reading: Reading) -> TraceTables:
         warnings=tuple(_warnings(world, reading, filtered)),
         extra=_extra(world, reading) | {"call_cost_s": own_cost_s},
     )
-    return renamed(with_last_seen(found), {path: None for path in world.streams})
+    found = with_last_seen(found) if reading.timed else found
+    return renamed(found, {path: None for path in world.streams})
 
 
 def _take_out_strace(world: World) -> float | None:
@@ -99,7 +100,7 @@ def _take_out_strace(world: World) -> float | None:
     return max(cost.call_ns for cost in costs) / NS
 
 
-def _process(process: Process, world: World) -> ProcessRow:
+def _process(process: Process, world: World, timed: bool) -> ProcessRow:
     notes = set(process.notes)
     if any(not executable for executable in process.mapped.values()):
         notes.add("mmap")
@@ -112,8 +113,8 @@ def _process(process: Process, world: World) -> ProcessRow:
         executable=process.executable,
         command=json.dumps(process.command),
         mode="import",
-        started_ns=process.started_ns,
-        ended_ns=process.ended_ns,
+        started_ns=process.started_ns if timed else 0,
+        ended_ns=process.ended_ns if timed else None,
         end=process.end,
         status=process.status,
         threads=process.threads,
@@ -208,7 +209,11 @@ def _warnings(world: World, reading: Reading, filtered: bool) -> list[str]:
         found.append(f"the end of {endless} processes is not in the log: it was cut, or strace was detached")
     if world.family.strangers:
         found.append(f"the beginning of {world.family.strangers} processes is not in the log (no -f, or -p)")
-    found += _missing_options(world, reading)
+    if world.other.unknown_descriptors:
+        found.append(
+            f"{world.other.unknown_descriptors} reads and writes are on descriptors of unknown origin: they "
+            "are not counted as files' (option -y names them)"
+        )
     rings = sum(1 for process in world.family.processes if "io_uring" in process.notes)
     if rings:
         found.append(f"{rings} processes use io_uring: what they read and write through it is not in the log")
@@ -218,7 +223,8 @@ def _warnings(world: World, reading: Reading, filtered: bool) -> list[str]:
     return found
 
 
-def _missing_options(world: World, reading: Reading) -> list[str]:
+def _time_doubts(world: World, reading: Reading) -> list[str]:
+    """Which options were missing: no call and no byte is less for it."""
     found = []
     if world.untimed:
         found.append("durations are missing (option -T): no times, latencies and segments")
@@ -226,11 +232,6 @@ def _missing_options(world: World, reading: Reading) -> list[str]:
         found.append("times are missing (option -ttt): no timestamps and segments")
     elif "clock" in reading.styles:
         found.append("times lack their date (option -tt instead of -ttt)")
-    if world.other.unknown_descriptors:
-        found.append(
-            f"{world.other.unknown_descriptors} reads and writes are on descriptors of unknown origin: they "
-            "are not counted as files' (option -y names them)"
-        )
     return found
 
 
@@ -238,6 +239,7 @@ def _extra(world: World, reading: Reading) -> dict[str, Any]:
     other = world.other
     return {
         "wall_s": reading.wall_ns / NS if reading.timed else None,
+        "time_doubts": _time_doubts(world, reading),
         "started_unix_ns": reading.started_unix_ns,
         "lines": reading.lines,
         "lost": {

@@ -13,7 +13,7 @@ from leadline.written.yaml_source import read_table
 
 @dataclass(frozen=True)
 class CodeKind:
-    """One entry of `codes.yaml`."""
+    """One entry of `codes.yaml`. `remedies` are for results that `remedy` does not fit, by their maker."""
 
     code: str
     state: State
@@ -22,12 +22,13 @@ class CodeKind:
     remedy: str
     worse: State | None = None
     thresholds: dict[str, float] = field(default_factory=dict)
+    remedies: dict[str, str] = field(default_factory=dict)
     since: str | None = None
 
-    def fire(self, evidence: str, *, worse: bool = False) -> Code:
-        """This code with what was seen; `worse` for its second threshold."""
+    def fire(self, evidence: str, *, worse: bool = False, of: str = "") -> Code:
+        """This code with what was seen; `worse` for its second threshold, `of` what made the result."""
         state = self.worse if worse and self.worse else self.state
-        return Code(self.code, state, self.title, evidence, self.remedy)
+        return Code(self.code, state, self.title, evidence, self.remedies.get(of, self.remedy))
 
 
 @cache
