@@ -5,11 +5,14 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-# `[pid 12]` on a terminal, `12` with -o; then the time of -t, -tt or -ttt. A pid has at most seven digits.
+# `[pid 12]` on a terminal, `12` with -o, each with its command by -Y; then the time of -t, -tt or -ttt. A pid
+# has at most seven digits.
 _HEAD = re.compile(
-    r"(?:\[pid +(\d{1,7})\] +|(\d{1,7}) +)?"
+    r"(?:\[pid +(\d{1,7})(?:<[^<>]*>)?\] +|(\d{1,7})(?:<[^<>]*>)? +)?"
     r"(?:(\d{9,11})(?:\.(\d{1,9}))? +|(\d\d):(\d\d):(\d\d)(?:\.(\d{1,9}))? +|(\d{1,8}\.\d+) +)?"
 )
+# Which call it is by its number (-n), and from which instruction it was made (-i).
+_PLACE = re.compile(r"(?:\[(?: *\d{1,6}|[0-9a-f]{8,16}|\?+)\] +)+")
 # What almost every line begins with: -f -ttt -o.
 _USUAL = re.compile(r"(\d{1,7}) +(\d{9,11})\.(\d{6}) ")
 # The last `) = ` of a line ends the arguments: no string can follow it, only a comment and the duration.
@@ -84,7 +87,7 @@ class Ended:
 
 
 class Passed:
-    """A line that says nothing about calls: signals, messages of strace."""
+    """A line that says nothing about calls: signals, messages of strace, the callers that -k prints."""
 
 
 PASSED = Passed()
@@ -97,7 +100,7 @@ def head(line: str) -> tuple[Stamp, str]:
     if usual is not None:
         pid, seconds, fraction = usual.groups()
         stamp = Stamp(int(pid), int(seconds) * NS + int(fraction) * 1000, "unix")
-        return stamp, line[usual.end() :].lstrip(" ")
+        return stamp, _call_of(line[usual.end() :].lstrip(" "))
     match = _HEAD.match(line)
     if match is None:  # it may match nothing at all, but it always matches
         return Stamp(None, None, "none"), line
@@ -106,13 +109,19 @@ def head(line: str) -> tuple[Stamp, str]:
     )
     pid = bracketed or plain
     thread = int(pid) if pid else None
-    body = line[match.end() :]
+    body = _call_of(line[match.end() :])
     if seconds:
         return Stamp(thread, int(seconds) * NS + _fraction_ns(fraction), "unix"), body
     if hours:
         whole = (int(hours) * 60 + int(minutes)) * 60 + int(rest_seconds)
         return Stamp(thread, whole * NS + _fraction_ns(clock_fraction), "clock"), body
     return Stamp(thread, None, "relative" if relative else "none"), body
+
+
+def _call_of(body: str) -> str:
+    """What follows a call's number and place, where they are printed."""
+    place = _PLACE.match(body) if body[:1] == "[" else None
+    return body if place is None else body[place.end() :]
 
 
 def event(body: str) -> Event | None:
@@ -128,7 +137,7 @@ def event(body: str) -> Event | None:
         return Resumed(match[1], match[2]) if match else None
     if body.startswith("+++ "):
         return _ended(body)
-    return PASSED if body.startswith(("--- ", "strace: ")) else None
+    return PASSED if body.startswith(("--- ", "strace: ", " > ")) else None
 
 
 def call(body: str) -> Call | None:
