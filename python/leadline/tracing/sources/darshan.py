@@ -142,7 +142,7 @@ def _read(path: Path, copy: int) -> DarshanLog:
         raise UsageError(f"{path} cannot be read: {error.strerror}", "name a file of Darshan") from None
     if old is not None:
         raise UsageError(
-            f"Darshan {old} wrote {path}; the library of Darshan 3, which reads logs, cannot read that format",
+            f"Darshan {old} wrote {path}; the library of Darshan 3 cannot read that format",
             _OLD_REMEDY,
         )
     with tempfile.TemporaryDirectory(prefix="leadline-darshan-", dir=temporary_directory()) as place:
