@@ -101,7 +101,8 @@ def test_every_job_has_reads_writes_and_trims_with_all_keys_of_fio(mix: int | No
         assert not idle or (job[name].keys() >= _DIRECTION and job[name]["total_ios"] == 0)
         assert all(job[name][clock]["N"] == 0 for clock in _LATENCIES if idle)
         assert {"iops_stddev", "iops_samples", "bw_dev", *_LATENCIES} <= job[name].keys()
-    assert job["sync"]["total_ios"] == 0
+        assert job[name]["runtime"] == (0 if idle else 10_000)
+    assert (job["sync"]["total_ios"], job["job_runtime"]) == (0, 10_000)
 
 
 def test_a_direction_that_moved_and_has_no_number_does_not_say_0() -> None:

@@ -3,8 +3,8 @@
 Each cell is one job; its blocks are added up, as fio does with `group_reporting`. Every job has `read`,
 `write` and `trim` with all of fio's keys: what did not move is 0, and what has no samples is 0 beside
 `samples` or `N` of 0, as fio writes it. A number that exists and that leadline does not know is absent, never
-0. What fio has no word for is under the key `leadline` of each job. The word INVALID stands in the name of its
-job, so that a plot of it carries the word.
+0. What fio has no word for is under the key `leadline` of each job. INVALID stands in the name of its job, so
+that a plot of it carries the word.
 """
 
 from __future__ import annotations
@@ -216,8 +216,13 @@ def _is_idle(cell: Cell, direction: str) -> bool:
 
 
 def _seconds(cell: Cell) -> float | None:
-    plain = cell.shown.directions[0] if cell.shown.directions else "read"
-    return _sum(cell, plain, "measured_s") or _sum(cell, plain, "runtime_s")
+    """The measured time of all blocks, which both directions of a mix have."""
+    for name in ("measured_s", "runtime_s"):
+        values = [trial.values.get(name) for trial in cell.trials if trial.state == "complete"]
+        known = [value for value in values if value is not None]
+        if known and len(known) == len(values):
+            return sum(known)
+    return None
 
 
 def _sync(cell: Cell) -> dict[str, Any]:
