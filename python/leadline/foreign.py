@@ -10,6 +10,7 @@ import errno
 import json
 import math
 import os
+import re
 import resource
 import stat
 import threading
@@ -31,6 +32,9 @@ UNTOUCHED = (
     "restore it from a copy; if nobody changed it, this is a defect of leadline: please report it with the"
     " output under LEADLINE_DEBUG=1"
 )
+# Strings are passed over whole, also one that does not end, so that no text is looked at twice.
+_C_WORD = re.compile(r"\b(?:inf|infinity|nan)\b", re.IGNORECASE)
+_C_FLOAT = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"?|[-+]?\b(?:inf|infinity|nan)\b', re.IGNORECASE | re.DOTALL)
 
 
 @contextmanager
@@ -135,6 +139,7 @@ def parse_json(text: str | bytes) -> Any:
     """JSON of bounded depth, without NaN and infinities. Raises ValueError.
 
     The only reader of JSON that is not of this very process: of files, programs, servers and other hosts.
+    `parse_c_json` also takes what C prints for a float that is no number.
     """
     whole = text if isinstance(text, str) else _decoded(text)
     try:
@@ -144,6 +149,19 @@ def parse_json(text: str | bytes) -> Any:
     if whole.count("[") + whole.count("{") > DEPTH_MAX:  # nearly all that is read is too short to be deep
         _check_depth(value)
     return value
+
+
+def parse_c_json(text: str | bytes) -> Any:
+    """JSON of programs that print C's floats as they are, as Ceph and fio do. Raises ValueError.
+
+    A bare `inf` or `nan` is no number, and is None: nobody knows the value, and all others still count.
+    """
+    whole = text if isinstance(text, str) else _decoded(text)
+    return parse_json(_C_FLOAT.sub(_without_c_float, whole) if _C_WORD.search(whole) else whole)
+
+
+def _without_c_float(match: re.Match[str]) -> str:
+    return match[0] if match[0][0] == '"' else json.dumps(None)
 
 
 def _check_depth(value: Any) -> None:
@@ -158,6 +176,12 @@ def _check_depth(value: Any) -> None:
         if not level:
             return
     raise ValueError(_TOO_DEEP)
+
+
+def foreign_text(data: bytes) -> str:
+    """Text of a file that any system wrote: UTF-8, UTF-16 or UTF-32, with a byte order mark or without."""
+    text = data.decode(json.detect_encoding(data), "replace")
+    return text.removeprefix("\ufeff")
 
 
 def _decoded(data: bytes) -> str:

@@ -429,3 +429,19 @@ def test_streams_on_this_host_are_measured() -> None:
 
     facts = stream_facts(addresses, here, port)
     assert {fact.name for fact in facts if fact.value is None} == set(), facts
+
+
+class _Unknown(_Cluster):
+    """Says `nan` for how full its OSDs are, as one without data does."""
+
+    answers: ClassVar[dict[str, Any]] = {
+        **_Cluster.answers,
+        "osd df": {"nodes": [{"id": n, "pgs": 10, "status": "up", "utilization": None} for n in range(3)]},
+    }
+
+
+def test_a_number_that_ceph_does_not_know_is_missing_with_that_reason() -> None:
+    facts = {(fact.subject, fact.name): fact for fact in cluster_facts(_Unknown())}  # type: ignore[arg-type]
+    found = facts[("osd.0", "used_share")]
+    assert (found.value, found.missing) == (None, "`ceph osd df` has no number for it")
+    assert facts[("osd.1", "own_settings")].value == "osd_max_backfills=8"

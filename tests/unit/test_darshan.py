@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import bz2
+import gzip
 import json
 import random
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
@@ -277,3 +279,22 @@ def test_without_pydarshan_the_message_says_what_to_install(monkeypatch: pytest.
 def test_a_log_that_is_not_there_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="cannot be read"):
         read_darshan([tmp_path / "absent"])
+
+
+@pytest.mark.parametrize("version", ["1.24", "2.06"])
+@pytest.mark.parametrize("compress", [gzip.compress, bz2.compress], ids=["gzip", "bzip2"])
+def test_a_log_of_an_old_darshan_is_not_called_damaged(
+    tmp_path: Path, version: str, compress: Callable[[bytes], bytes]
+) -> None:
+    (tmp_path / "log").write_bytes(compress(version.encode().ljust(8, b"\0") + bytes(4096)))
+    with pytest.raises(UsageError, match=f"Darshan {version} wrote") as caught:
+        read_darshan([tmp_path / "log"])
+    assert "damaged" not in caught.value.message
+    assert "darshan-util 2.3" in caught.value.remedy
+
+
+@pytest.mark.parametrize("data", [gzip.compress(b"a table"), b"\x1f\x8bcut", b"BZhcut", b""])
+def test_a_file_of_nothing_that_darshan_wrote_is_refused_as_before(tmp_path: Path, data: bytes) -> None:
+    (tmp_path / "log").write_bytes(data)
+    with pytest.raises(UsageError, match="no log of Darshan"):
+        read_darshan([tmp_path / "log"])

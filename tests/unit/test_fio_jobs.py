@@ -54,6 +54,10 @@ def error_of(text: str, *ignored: str, **environment: str) -> SpecError:
         ("filename_format=part.$filenum\nnr_files=2\nnumjobs=3", {"shared": "whole", "nrfiles": 2}),
         ("filename_format=$jobname.$jobnum.$filenum\nnumjobs=3", {"shared": None}),
         ("nrfiles=4\nfilesize=64k\nsize=0x40000", {"nrfiles": 4, "size": 1 << 18}),
+        ("nrfiles=4\nfilesize=4k-2m\nsize=4m", {"nrfiles": 4, "size": 4 << 20, "io_size": None}),
+        ("nrfiles=2\nfilesize=64k-64k", {"nrfiles": 2, "size": 128 << 10}),
+        ("create_on_open=1", {"rw": "read"}),
+        ("ramp_time=2", {"ramp_time": None}),
         ("io_size=3m", {"io_size": 3 << 20}),
         ("loops=2", {"io_size": 2 << 20}),
         ("number_ios=10", {"io_size": 40_960}),
@@ -98,6 +102,32 @@ def test_a_rate_search_takes_the_place_of_a_latency_target() -> None:
     search = expand(study_of(text))[0].search
     assert search is not None
     assert (search.latency, search.bound) == ("p99", 20 * 10**6)
+
+
+@pytest.mark.parametrize(
+    ("percentile", "bounded", "note"),
+    [
+        ("", "p100", ""),  # fio's own default
+        ("latency_percentile=100\n", "p100", ""),
+        ("latency_percentile=99.99999\n", "p100", "p100, which is stricter than 99.99999"),
+        ("latency_percentile=99.5\n", "p99.9", "p99.9, which is stricter than 99.5"),
+        ("latency_percentile=50.0\n", "p50", ""),
+    ],
+)
+def test_a_percentile_that_no_search_has_is_the_next_stricter_and_it_is_said(
+    percentile: str, bounded: str, note: str
+) -> None:
+    study = study_of(f"[j]\nsize=1m\nrw=randread\nlatency_target=10ms\n{percentile}runtime=2\ntime_based\n")
+    search = expand(study)[0].search
+    assert search is not None
+    assert search.latency == bounded
+    assert any(note and note in one for one in study.notes) == bool(note)
+
+
+def test_what_is_otherwise_with_a_range_of_sizes_and_a_ramp_is_said() -> None:
+    notes = " ".join(study_of("[j]\nnrfiles=4\nfilesize=4k-2m\nramp_time=2\n").notes)
+    assert "filesize: 4 files of 1m, the middle of 4k-2m" in notes
+    assert "ramp_time: none" in notes
 
 
 def test_later_global_sections_add_to_earlier_ones_for_the_jobs_behind_them() -> None:
@@ -191,7 +221,9 @@ def test_comments_variables_and_included_files(tmp_path: Path) -> None:
         ("[a]\nsize=1m\nbs=" + "4" * 5000, 3, "longer than"),
         ("[a]\nsize=1m\n" * 10_000, 4001, "more than 2000 jobs"),
         ("#" * (257 << 10), None, "larger than 256 KiB"),
-        ("[a]\nsize=1m\nlatency_target=20000\n", 3, "latency_percentile 100"),
+        ("[a]\nsize=1m\nlatency_target=20000\nlatency_percentile=101\n", 4, "is no percentile"),
+        ("[a]\nnrfiles=4\nfilesize=2m-4k\n", 3, "ends before it begins"),
+        ("[a]\nnrfiles=4\nfilesize=4k-many\n", 3, "not a size that fio reads whole"),
     ],
 )
 def test_what_cannot_be_run_is_refused_with_its_line(text: str, line: int | None, words: str) -> None:
@@ -202,8 +234,8 @@ def test_what_cannot_be_run_is_refused_with_its_line(text: str, line: int | None
 
 
 def test_a_contradiction_that_a_study_refuses_names_the_line_of_the_job_file() -> None:
-    error = error_of("[a]\nsize=1m\nioengine=libaio\nrw=read\nramp_time=2\n")
-    assert (error.source, error.line) == ("a.fio", 5)
+    error = error_of("[a]\nsize=1m\nioengine=mmap\nrw=read\nthinktime=5\nrate=1m\n")
+    assert (error.source, error.line is not None) == ("a.fio", True)
 
 
 def test_an_included_file_has_options_only(tmp_path: Path) -> None:

@@ -11,8 +11,10 @@ import pytest
 from leadline.check.document import read_facts
 from leadline.check.measured.streams import HostAnswer, _answers
 from leadline.errors import LeadlineError
-from leadline.foreign import DEPTH_MAX, parse_json
+from leadline.foreign import DEPTH_MAX, foreign_text, parse_c_json, parse_json
 from leadline.lab.record import FILE, read_record
+from leadline.observe.ceph.client import _decode
+from leadline.observe.ceph.parse import average
 from leadline.observe.children import _json_lines
 from leadline.run.rows import read_engine_record
 from leadline.tracing.tables import command_list, command_words
@@ -54,6 +56,38 @@ def test_what_is_odd_and_allowed_is_read_as_python_reads_it() -> None:
     flat = [[number] for number in range(1000)]
     assert parse_json(json.dumps(flat)) == flat
     assert parse_json("[" * DEPTH_MAX + "]" * DEPTH_MAX) is not None
+
+
+def test_a_bare_inf_or_nan_of_c_is_unknown_and_all_beside_it_is_read() -> None:
+    """Ceph's `osd dump` has these from Reef on (read_balance), fio's output where nothing was measured."""
+    text = '{"a": inf, "b": [-inf, nan, -nan, 2.5], "c": "inf, \\"nan\\": -inf", "inf": NaN, "nan of x": 1}'
+    for given in (text, text.encode()):
+        assert parse_c_json(given) == {
+            "a": None,
+            "b": [None, None, None, 2.5],
+            "c": 'inf, "nan": -inf',
+            "inf": None,
+            "nan of x": 1,
+        }
+
+
+@pytest.mark.parametrize(
+    "text", ['{"a": infx}', '{"a": inf', '{"a": "inf', '["' + '\\"' * 50_000 + " inf", DEEP]
+)
+def test_what_c_does_not_print_either_stays_an_error(text: str) -> None:
+    with pytest.raises(ValueError, match=r"\w"):
+        parse_c_json(text)
+
+
+def test_what_ceph_answers_with_inf_in_it_is_an_answer() -> None:
+    found = _decode(b'{"epoch":1,"pools":[{"pool":1,"read_balance":{"score_acting":inf}}],"osds":[]}', "x")
+    assert found["pools"][0] == {"pool": 1, "read_balance": {"score_acting": None}}
+    assert average({"a": {"b": {"avgcount": 0, "sum": None}}}, "a.b") is None
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "utf-16-le", "utf-16-be", "utf-32"])
+def test_a_file_of_any_system_is_its_text(encoding: str) -> None:
+    assert foreign_text('{"a": "x"}\r\n'.encode(encoding)) == '{"a": "x"}\r\n'
 
 
 def _lab(text: str, place: Path) -> object:

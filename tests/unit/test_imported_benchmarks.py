@@ -100,3 +100,38 @@ def test_a_directory_has_its_summary_and_the_import_says_what_does_not_agree(
     said = capsys.readouterr()
     assert "in place of 7,153.97 kIOPS" in said.err
     assert run_command_line(["show", str(tmp_path / "made")]) == 0
+
+
+_MIX = {
+    "operation": "RWMIX75",
+    "time ms [last]": "4096",
+    "IOPS [last]": "250",
+    "MiB/s [last]": "250",
+    "IO lat us [avg]": "900",
+    "rwmix read IOPS [last]": "750",
+    "rwmix read MiB/s [last]": "750",
+    "rwmix read IO lat us [avg]": "300",
+}
+_MIX_JSON = """{"phase_type": "RWMIX75", "config": {"threads": "4"}, "last_done": {"elapsed_time_ms": "4096",
+ "iops": "250", "bytes/s": "262144000", "rwmix_read": {"iops": "750", "bytes/s": "786432000"},
+ "latency": {"IO": {"avg_us": "900", "rwmix_read": {"avg_us": "300"}}}}}""".replace("\n", "")
+
+
+@pytest.mark.parametrize("text", [f"{','.join(_MIX)}\n{','.join(_MIX.values())}\n", _MIX_JSON])
+def test_a_mixed_phase_has_a_row_of_its_reads_and_one_of_its_writes(text: str) -> None:
+    table = read_published(elbencho_document(text, "x"), "x").tables[0]
+    found = {dict(row.keys)["operation"]: row.figures for row in table.rows}
+    assert {name: row["operations"].value for name, row in found.items()} == {
+        "rwmix75_writes": 250,
+        "rwmix75_reads": 750,
+    }
+    assert found["rwmix75_reads"]["bandwidth"].value == 750 << 20
+    assert found["rwmix75_reads"]["mean"].value < found["rwmix75_writes"]["mean"].value
+    assert {dict(row.keys)["phase"] for row in table.rows} == {"p1"}
+
+
+def test_a_mixed_phase_of_reads_alone_has_no_row_of_writes() -> None:
+    plain = {**_MIX, "operation": "RWMIX100", "IOPS [last]": "0", "MiB/s [last]": "0", "IO lat us [avg]": ""}
+    document = elbencho_document(f"{','.join(plain)}\n{','.join(plain.values())}\n", "x")
+    table = read_published(document, "x").tables[0]
+    assert [dict(row.keys)["operation"] for row in table.rows] == ["rwmix100_reads"]

@@ -172,6 +172,33 @@ def test_messages_around_the_json_and_earlier_reports_are_passed_over() -> None:
     assert "1 reports" in found.notes[0]
 
 
+@pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16"])
+def test_a_file_that_a_shell_of_windows_wrote_is_read(tmp_path: Path, encoding: str) -> None:
+    (tmp_path / "a.json").write_bytes(json.dumps(document(), indent=1).encode(encoding))
+    assert run_command_line(["import", "fio", str(tmp_path / "a.json"), "-o", str(tmp_path / "made")]) == 0
+
+
+def test_a_message_before_json_in_one_line_is_passed_over() -> None:
+    text = f"fio: both iodepth >= 1 and a synchronous engine\n{json.dumps(document())}\n"
+    assert read_fio(text).rows[0].name == "one"
+
+
+def test_a_number_that_fio_printed_as_nan_hides_no_other() -> None:
+    text = json.dumps(document()).replace('"stddev": 1.0', '"stddev": -nan').replace("500.0", "-nan")
+    (found,) = read_fio(text).rows[0].directions
+    assert found.operations == 1000
+
+
+def test_unified_reporting_of_one_direction_is_that_direction() -> None:
+    one = row()
+    one["mixed"] = one.pop("read")
+    del one["write"]
+    assert [part.name for part in read_fio(json.dumps(document(one))).rows[0].directions] == ["read"]
+    one["job options"]["rw"] = "randrw"
+    with pytest.raises(ValueError, match="unified_rw_reporting=both"):
+        read_fio(json.dumps(document(one)))
+
+
 def test_text_that_is_no_text_and_sums_beyond_all_bounds_end_in_words(tmp_path: Path) -> None:
     (tmp_path / "a.json").write_text(json.dumps(document(row("a\ud800b", error=5))))
     assert run_command_line(["import", "fio", str(tmp_path / "a.json"), "-o", str(tmp_path / "a")]) == 0

@@ -14,7 +14,7 @@ from findings_examples import typical
 from leadline.cli.main import run_command_line
 from leadline.errors import UsageError
 from leadline.report.renderers.fio import fio_files
-from leadline.report.renderers.fio_shares import iops_samples, latency_shares, shares_of_cpu
+from leadline.report.renderers.fio_shares import latency_shares, rate_samples, shares_of_cpu
 from leadline.verdict.model import Cell, Curve, Line, TrialView
 
 # What fio-plot 1.1.21 takes of a job, by jsonparsing_support.py.
@@ -41,7 +41,7 @@ def test_cpu_is_percent_of_the_time_of_all_jobs() -> None:
 
 
 def test_samples_are_of_the_measured_intervals() -> None:
-    found = iops_samples(cell(), "read")
+    found = rate_samples(cell(), "read")
     assert (found["iops_min"], found["iops_max"], found["iops_samples"]) == (1, 2, 2)
     assert found["iops_mean"] == 1.5
     assert found["iops_stddev"] == pytest.approx(0.5**0.5)
@@ -60,8 +60,8 @@ def test_what_is_not_known_is_absent() -> None:
     unknown = TrialView("t0001", 1, 1, "complete", None, {"measured_s": 10.0})
     assert shares_of_cpu(cell(trials=(unknown,))) == {}
     assert latency_shares(cell(curves=())) == {}
-    assert iops_samples(cell(lines=()), "read") == {}
-    assert iops_samples(cell(job={"bs": 4096, "bssplit": {"read": []}}), "read") == {}
+    assert rate_samples(cell(lines=()), "read") == {}
+    assert rate_samples(cell(job={"bs": 4096, "bssplit": {"read": []}}), "read") == {}
 
 
 def test_each_file_has_one_job_with_all_that_fio_plot_takes() -> None:
@@ -74,6 +74,43 @@ def test_each_file_has_one_job_with_all_that_fio_plot_takes() -> None:
     assert set(_JOB) <= job.keys()
     assert set(_OPTIONS) <= job["job options"].keys()
     assert {"bw", "iops", "iops_stddev", "lat_ns"} <= job["read"].keys()
+
+
+# What fio 3.33 prints of each direction, of a job and on top (`fio --output-format=json`).
+_LATENCIES = ("slat_ns", "clat_ns", "lat_ns")
+_DIRECTION = {
+    *("io_bytes", "io_kbytes", "bw_bytes", "bw", "iops", "runtime", "total_ios", *_LATENCIES),
+    *("bw_min", "bw_max", "bw_agg", "bw_mean", "bw_dev", "bw_samples"),
+    *("iops_min", "iops_max", "iops_mean", "iops_stddev", "iops_samples"),
+}
+_TOP = {"fio version", "timestamp", "timestamp_ms", "time", "global options", "jobs", "disk_util"}
+
+
+@pytest.mark.parametrize("mix", [None, 0, 50, 100])
+def test_every_job_has_reads_writes_and_trims_with_all_keys_of_fio(mix: int | None) -> None:
+    one = cell()
+    if mix is not None:
+        own = {"rw": "rw", "bs": 4096, "iodepth": 1, "numjobs": 2, "rwmixread": mix}
+        one = replace(one, job=own, shown=replace(one.shown, directions=("read", "write")))
+    (text,) = fio_files(replace(typical(), cells=(one,))).values()
+    found = json.loads(text)
+    assert found.keys() >= _TOP
+    (job,) = found["jobs"]
+    for name in ("read", "write", "trim"):
+        idle = name == "trim" or mix == {"read": 0, "write": 100}[name] or (mix is None and name == "write")
+        assert not idle or (job[name].keys() >= _DIRECTION and job[name]["total_ios"] == 0)
+        assert all(job[name][clock]["N"] == 0 for clock in _LATENCIES if idle)
+        assert {"iops_stddev", "iops_samples", "bw_dev", *_LATENCIES} <= job[name].keys()
+        assert job[name]["runtime"] == (0 if idle else 10_000)
+    assert (job["sync"]["total_ios"], job["job_runtime"]) == (0, 10_000)
+
+
+def test_a_direction_that_moved_and_has_no_number_does_not_say_0() -> None:
+    one = replace(cell(), metrics={"latency_p99": cell().metrics["latency_p99"]}, trials=())
+    (text,) = fio_files(replace(typical(), cells=(one,))).values()
+    (job,) = json.loads(text)["jobs"]
+    assert not {"iops", "bw", "io_bytes", "runtime"} & job["read"].keys()
+    assert job["write"]["iops"] == 0
 
 
 def test_no_name_of_a_cell_leads_out_of_the_directory() -> None:

@@ -73,6 +73,11 @@ def test_a_line_says_whose_it_is_and_when() -> None:
         ("12 01:02:03.5 x", 12, 3723 * 10**9 + 5 * 10**8, "clock"),
         ("12      0.000012 x", 12, None, "relative"),
         ("12 x", 12, None, "none"),
+        ("12<a b> 1700000000.000001 x", 12, START * 10**9 + 1000, "unix"),  # -Y
+        ("[pid    12<a>] x", 12, None, "none"),
+        ("12 1700000000.000001 [ 257] [00007fcd428c6ad7] x", 12, START * 10**9 + 1000, "unix"),  # -n, -i
+        ("12 1700000000.000001 [????????????????] x", 12, START * 10**9 + 1000, "unix"),
+        ("12<a> [   1] x", 12, None, "none"),
     ):
         stamp, body = head(line)
         assert (stamp.thread, stamp.time_ns, stamp.style, body) == (thread, nanoseconds, style, "x")
@@ -235,6 +240,34 @@ def test_without_times_counts_remain_and_it_is_said(tmp_path: Path) -> None:
     assert tables.files.to_pylist()[0]["BYTES_READ"] == 5
     assert tables.files.to_pylist()[0]["F_OPEN_START_TIMESTAMP"] is None
     assert any("-ttt" in doubt for doubt in tables.extra["time_doubts"])
+
+
+_CALLS = (
+    'execve("/bin/subject", ["subject"], 0x1 /* 1 var */) = 0 <0.000100>',
+    'openat(AT_FDCWD</w>, "f", O_WRONLY|O_CREAT, 0644) = 3</w/f> <0.000020>',
+    'write(3</w/f>, "x"..., 4096) = 4096 <0.000010>',
+    "brk(NULL) = 0x1000 <0.000001>",
+    "+++ exited with 0 +++",
+)
+
+
+@pytest.mark.parametrize("options", ["", "k", "i", "n", "Y", "kinY"])
+def test_options_that_add_words_to_each_line_change_no_count(tmp_path: Path, options: str) -> None:
+    lines = []
+    for place, words in enumerate(_CALLS):
+        pid = "100<subject>" if "Y" in options else "100"
+        number = "[ 257] " if "n" in options else ""
+        caller = "[00007f0000001000] " if "i" in options else ""
+        lines.append(f"{pid} {START}.{place:06d} {number}{caller}{words}")
+        if "k" in options:
+            lines.append(" > /usr/lib/libc.so.6(open64+0x5) [0x100]")
+    (tmp_path / "log").write_text("\n".join(lines) + "\n")
+    found = read_strace(tmp_path / "log")
+    (row,) = found.files.to_pylist()
+    assert (row["path"], row["OPENS"], row["BYTES_WRITTEN"]) == ("/w/f", 1, 4096)
+    assert [process.pid for process in found.processes] == [100]
+    assert found.extra["wall_s"] is not None
+    assert not [words for words in found.warnings if "read" in words or "missing" in words]
 
 
 def test_what_a_filter_left_out_is_null(tmp_path: Path) -> None:

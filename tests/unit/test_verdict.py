@@ -95,6 +95,23 @@ def test_too_short(seconds: float, operations: int, state: str | None) -> None:
     assert codes(found).get("too_short") == state
 
 
+def test_a_short_job_that_moved_all_its_bytes_is_not_invalid_and_says_how_precise_it_is() -> None:
+    short = {"measured_ns": 50_000_000, "read_operations": 1000}
+    found = check(short, {**short, "measured_ns": 60_000_000}, job={"time_based": False, "runtime_ns": 0})
+    (code,) = [one for one in found.codes if one.code == "too_short"]
+    assert code.state == "DOUBTFUL"
+    assert code.evidence == (
+        "the job moved all its bytes in 0.05 s; the rates of its 2 blocks differ by up to 18 % of their mean"
+    )
+
+
+def test_one_short_block_alone_does_not_claim_a_precision() -> None:
+    short = {"measured_ns": 50_000_000, "read_operations": 1000}
+    found = check(short, {"state": "error", "error": "x"}, job={"time_based": False})
+    (code,) = [one for one in found.codes if one.code == "too_short"]
+    assert "one block does not show how precise its rate is" in code.evidence
+
+
 def test_an_error_makes_the_cell_invalid_and_is_quoted() -> None:
     bad = {"state": "error", "error": "read of f at offset 8: Input/output error (io)"}
     found = check({}, {}, {}, bad)

@@ -39,6 +39,16 @@ _KEYS: Mapping[str, tuple[str, tuple[str, ...]]] = {
     "direct": ("direct IO", ("config", "direct_io")),
     "block": ("block size", ("config", "block_size")),
 }
+# The same columns of the reads of a mixed phase (--rwmixpct, --rwmixthr), whose own columns are its writes.
+_MIXED: Mapping[str, tuple[str, tuple[str, ...]]] = {
+    "entries": ("rwmix read entries/s [last]", ("last_done", "rwmix_read", "entries/s")),
+    "operations": ("rwmix read IOPS [last]", ("last_done", "rwmix_read", "iops")),
+    "bandwidth": ("rwmix read MiB/s [last]", ("last_done", "rwmix_read", "bytes/s")),
+    "least": ("rwmix read IO lat us [min]", ("last_done", "latency", "IO", "rwmix_read", "min_us")),
+    "mean": ("rwmix read IO lat us [avg]", ("last_done", "latency", "IO", "rwmix_read", "avg_us")),
+    "most": ("rwmix read IO lat us [max]", ("last_done", "latency", "IO", "rwmix_read", "max_us")),
+}
+_OF_BOTH = ("first", "last")  # a mixed phase has one time
 _TRUE = ("1", "true")
 
 
@@ -47,16 +57,13 @@ def elbencho_document(text: str, name: str, link: str | None = None) -> str:
     phases = list(_of_json(text) if text.lstrip().startswith("{") else _of_csv(text))
     if not phases:
         raise ValueError("it has no phase: name what --csvfile or --jsonfile wrote")
-    if len(phases) > PHASES_MAX:
+    if len({phase["phase"] for phase in phases}) > PHASES_MAX:
         raise ValueError(f"it has more than {PHASES_MAX} phases: split it")
     made = TableMaker(f"elbencho: {name}", "", "elbencho")
     known = [column for column in _COLUMNS if any(phase[column] is not None for phase in phases)]
     columns = {column: {"unit": _COLUMNS[column][2], "kind": _COLUMNS[column][3]} for column in known}
     keys = ("phase", *_KEYS)
-    rows = [
-        [f"p{place}", *(phase[key] for key in _KEYS), *(phase[column] for column in known)]
-        for place, phase in enumerate(phases, start=1)
-    ]
+    rows = [[*(phase[key] for key in keys), *(phase[column] for column in known)] for phase in phases]
     made.table(
         "phases", "Phases", keys, columns, [[one if one is not None else "-" for one in row] for row in rows]
     )
@@ -75,8 +82,9 @@ def elbencho_document(text: str, name: str, link: str | None = None) -> str:
 
 
 def _of_csv(text: str) -> Iterator[dict[str, str | None]]:
-    """A row a phase; a file that was appended to has its heading again."""
+    """A row a phase, two of a mixed one; a file that was appended to has its heading again."""
     heading: Sequence[str] = ()
+    place = 0
     for row in csv.reader(io.StringIO(text, newline="")):
         if "operation" in row:
             heading = row
@@ -84,7 +92,9 @@ def _of_csv(text: str) -> Iterator[dict[str, str | None]]:
             found = dict(zip(heading, row, strict=False))
             if not all(found.get(name) for name in _NEEDED):
                 raise ValueError(f"a row has no {' or no '.join(_NEEDED)}")
-            yield _phase({own: found.get(csv_name) for own, csv_name in _csv_names()})
+            place += 1
+            reads = {own: found.get(names[0]) for own, names in _MIXED.items()}
+            yield from _phases(place, {own: found.get(name) for own, name in _csv_names()}, reads)
     if not heading:
         raise ValueError(
             "it has no heading of elbencho's CSV (a column `operation`): --nocsvlabels leaves it out"
@@ -97,17 +107,35 @@ def _csv_names() -> Iterator[tuple[str, str]]:
 
 
 def _of_json(text: str) -> Iterator[dict[str, str | None]]:
-    for line in text.splitlines():
-        if not line.strip():
-            continue
+    lines = (line for line in text.splitlines() if line.strip())
+    for place, line in enumerate(lines, start=1):
         value = parse_json(line)
         found = {own: _at(value, names[1]) for own, names in _KEYS.items()}
         found |= {own: _at(value, names[1]) for own, names in _COLUMNS.items()}
         if found["operation"] is None or found["last"] is None:
             raise ValueError("a line is no phase of elbencho: it has no phase_type or no last_done")
-        if found["bandwidth"] is not None:
-            found["bandwidth"] = f"{float(_plain(found['bandwidth'])) / (1 << 20):.3f}"
-        yield _phase(found)
+        reads = {own: _at(value, names[1]) for own, names in _MIXED.items()}
+        yield from _phases(place, _in_mib(found), _in_mib(reads))
+
+
+def _in_mib(found: dict[str, str | None]) -> dict[str, str | None]:
+    if found["bandwidth"] is not None:
+        found["bandwidth"] = f"{float(_plain(found['bandwidth'])) / (1 << 20):.3f}"
+    return found
+
+
+def _phases(
+    place: int, found: Mapping[str, str | None], reads: Mapping[str, str | None]
+) -> Iterator[dict[str, str | None]]:
+    """The row of a phase. elbencho counts the reads of a mixed one apart: they are a second row."""
+    name, operation = f"p{place}", found.get("operation") or ""
+    if not any((value or "").strip() not in ("", "0") for value in reads.values()):
+        yield {"phase": name, **_phase(found)}
+        return
+    both = {key: found.get(key) for key in (*_KEYS, *_OF_BOTH)}
+    if any((found.get(key) or "").strip() not in ("", "0") for key in ("operations", "bandwidth")):
+        yield {"phase": name, **_phase({**found, "operation": f"{operation} writes"})}
+    yield {"phase": name, **_phase({**both, **reads, "operation": f"{operation} reads"})}
 
 
 def _at(value: Any, path: Sequence[str]) -> str | None:

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from leadline.foreign import parse_json
+from leadline.foreign import parse_c_json
 from leadline.units import NS_PER_S
 
 BYTES_MAX = 256 << 20  # a result of 200 jobs with all bins is 20 MiB
@@ -92,7 +92,7 @@ class FioReport:
 def read_fio(text: str) -> FioReport:
     """Read one file of fio's JSON. Raises ValueError with what is wrong and where."""
     found, earlier = _documents(text)
-    value = parse_json(found)
+    value = parse_c_json(found)
     if not isinstance(value, dict) or "fio version" not in value:
         raise ValueError("this is no JSON of fio: it does not say `fio version`")
     version = _text(value["fio version"])
@@ -123,8 +123,8 @@ def _documents(text: str) -> tuple[str, int]:
     begins = [place for place, line in enumerate(lines) if line.rstrip() == "{"]
     ends = [place for place, line in enumerate(lines) if line.rstrip() == "}"]
     whole = [end for end in ends if begins and end > begins[0]]
-    if not begins or not whole:
-        return text, 0  # in one line, or none of fio's
+    if not begins or not whole:  # in one line, maybe behind messages, or none of fio's
+        return next((line for line in lines if line.lstrip().startswith("{")), text), 0
     end = whole[-1]
     begin = max(place for place in begins if place < end)
     return "\n".join(lines[begin : end + 1]), sum(place < begin for place in whole)
@@ -135,7 +135,12 @@ def _row(entry: Any, where: str, common: Mapping[str, str]) -> FioRow:
     error = table.get("error", 0)
     if not isinstance(error, int) or abs(error) > 1 << 31:
         raise ValueError(f"{where}.error is no number of an error")
-    found = [_direction(table[name], name, f"{where}.{name}") for name in _DIRECTIONS if name in table]
+    options = {**common, **_options(table.get("job options"), f"{where}.job options")}
+    found = [
+        _direction(table[key], name, f"{where}.{key}")
+        for key, name in _named(table, options, where)
+        if key in table
+    ]
     if not found:
         raise ValueError(f"{where} has no read, write or trim")
     sync = _table(table.get("sync", {}), f"{where}.sync")
@@ -150,12 +155,24 @@ def _row(entry: Any, where: str, common: Mapping[str, str]) -> FioRow:
         threads_ns=_bounded(_count(table, "job_runtime", where) * _NS_PER_MS),
         user_share=_share(table, "usr_cpu", where),
         system_share=_share(table, "sys_cpu", where),
-        options={**common, **_options(table.get("job options"), f"{where}.job options")},
+        options=options,
         directions=used,
         syncs=_count(sync, "total_ios", f"{where}.sync"),
         sync_latency=_latency(sync.get("lat_ns"), f"{where}.sync.lat_ns"),
         notes=tuple(note for one, notes in found if one in used for note in notes),
     )
+
+
+def _named(table: Mapping[str, Any], options: Mapping[str, str], where: str) -> list[tuple[str, str]]:
+    """The keys of directions and whose they are: unified_rw_reporting has all of them in `mixed`."""
+    if "mixed" not in table or "read" in table:
+        return [(name, name) for name in _DIRECTIONS]
+    pattern = options.get("rw", options.get("readwrite", "read")).removeprefix("rand")
+    if pattern not in _DIRECTIONS:
+        raise ValueError(
+            f"{where} has reads and writes in one sum: run fio with unified_rw_reporting=both or none"
+        )
+    return [("mixed", pattern)]
 
 
 def _direction(entry: Any, name: str, where: str) -> tuple[FioDirection, tuple[str, ...]]:
@@ -263,6 +280,8 @@ def _bounded(value_ns: int) -> int:
 
 def _number(table: Mapping[str, Any], key: str, where: str) -> float:
     value = table.get(key, 0)
+    if value is None:  # `-nan`, where fio divided by nothing
+        value = 0
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < float(_COUNT_END):
         raise ValueError(f"{where}.{key} is no number from 0 on")
     return float(value)

@@ -144,10 +144,18 @@ class JudgedWork(ABC, Generic[JobT]):
     def too_short(self, case: Case, limits: Limits) -> tuple[str, bool] | None:
         """Why an interval is too short for its figures, and whether that is INVALID."""
         seconds = min(trial.measured_ns / 1e9 for trial in case.good)
+        job: JobT = case.cell.job  # type: ignore[assignment]
+        if 0 < seconds < limits["seconds"] and self.ends_with_size(job):
+            return f"the job moved all its bytes in {seconds:.3g} s; {_precision(case.good)}", False
         if seconds < limits["seconds"]:
             return f"{seconds:.3g} s were measured", seconds < limits["seconds_invalid"]
         few = self.few_operations(case, limits)
         return None if few is None else (few, False)
+
+    def ends_with_size(self, job: JobT) -> bool:
+        """True where a job is over when it has moved its bytes: however short that is, it is all of it."""
+        del job
+        return False
 
     def few_operations(self, case: Case, limits: Limits) -> str | None:
         """The operations of an interval that is long enough, where these are too few for a rate."""
@@ -236,3 +244,13 @@ class JudgedWork(ABC, Generic[JobT]):
         names = (*found.values, *found.reasons)
         sums = (name for name in names if (kind := self.metric_kind(name)) is not None and adds_up(kind))
         return replace(found, sums=frozenset(sums))
+
+
+def _precision(trials: Sequence[TrialRow]) -> str:
+    """How precise a rate of short trials is: the spread of the rates, from the lowest to the highest."""
+    rates = [(trial.read_operations + trial.write_operations) / trial.measured_ns for trial in trials]
+    mean = sum(rates) / len(rates)
+    if len(rates) < 2 or mean <= 0:
+        return "one block does not show how precise its rate is: measure more blocks (--blocks 5)"
+    spread = (max(rates) - min(rates)) / mean
+    return f"the rates of its {len(rates)} blocks differ by up to {100 * spread:.2g} % of their mean"

@@ -223,8 +223,9 @@ def _osds(answers: _Answers, dump: Mapping[str, Any]) -> Iterator[Fact]:
         number = int(osd["osd"])
         known = metadata.get(number, {})
         own = settings.get(number)
+        used = usage.get(number, {}).get("utilization")
         values: dict[str, Value] = {
-            "used_share": usage.get(number, {}).get("utilization", 0) / 100 if number in usage else None,
+            "used_share": None if used is None else used / 100,
             "min_alloc_size": _number(known.get("bluestore_min_alloc_size")),
             "rotational": known.get("rotational"),
             "osd_memory_target": targets[number],
@@ -234,9 +235,10 @@ def _osds(answers: _Answers, dump: Mapping[str, Any]) -> Iterator[Fact]:
             "memory_planned_share": planned.get(str(known.get("hostname"))),
             **_mclock(answers, number, osd, known),
         }
-        yield from told(
-            "osd", f"osd.{number}", values, {name: f"osd.{number} does not answer" for name in values}
-        )
+        gaps = {name: f"osd.{number} does not answer" for name in values}
+        if number in usage:
+            gaps["used_share"] = "`ceph osd df` has no number for it"
+        yield from told("osd", f"osd.{number}", values, gaps)
 
 
 def _effective(answers: _Answers, osd: int, option: str, entry: Mapping[str, Any]) -> Value:

@@ -36,7 +36,7 @@ from leadline.units import quoted
     "bounds",
     multiple=True,
     metavar="LATENCY=TIME",
-    help="No proposal may cross it, as p99=20ms: p50, p95, p99, p99.9 or mean, in any trial.",
+    help="No proposal may cross it, as p99=20ms: p50, p95, p99, p99.9, p100 or mean, in any trial.",
 )
 @click.option("--proposals", type=click.IntRange(1, 500), help="Try so many at most.")
 @click.option(

@@ -135,7 +135,7 @@ def _bound_option() -> Callable[..., Any]:
         "search_bound",
         metavar="LATENCY=TIME",
         help="Search the highest rate of each work of reading and writing whose latency, from the"
-        " intended start, stays under it: p99=20ms; p50, p95, p99, p99.9 or mean.",
+        " intended start, stays under it: p99=20ms; p50, p95, p99, p99.9, p100 or mean.",
     )
 
 

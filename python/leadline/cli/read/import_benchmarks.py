@@ -16,7 +16,7 @@ def import_benchmark(program: str, source: Path, out: Path, link: str | None) ->
     """Import, then say what does not agree."""
     from leadline._core import version
     from leadline.errors import UsageError
-    from leadline.foreign import read_plain, reading
+    from leadline.foreign import foreign_text, read_plain, reading
     from leadline.published.checks import tested
     from leadline.published.document import read_published
     from leadline.published.findings import published_findings
@@ -28,7 +28,7 @@ def import_benchmark(program: str, source: Path, out: Path, link: str | None) ->
         raise UsageError(f"{out} exists already", "name another --out")
     file, bytes_max, make = _reader(program, source)
     with reading(file, f"name what {program} wrote", UsageError):
-        text = make(read_plain(file, bytes_max).decode("utf-8", "replace"), source.name, link)
+        text = make(foreign_text(read_plain(file, bytes_max)), source.name, link)
         document = read_published(text, str(file))
         doubts = [one.doubt for one in tested(document) if one.doubt]
     details: dict[str, Any] = {
@@ -44,9 +44,10 @@ def import_benchmark(program: str, source: Path, out: Path, link: str | None) ->
 
 
 def _reader(program: str, source: Path) -> tuple[Path, int, Callable[[str, str, str | None], str]]:
-    from leadline.imported import elbencho, io500
+    from leadline.imported import elbencho, io500, io500_logs
 
     if program == "io500":
         file = source / io500.SUMMARY if source.is_dir() else source
-        return file, io500.BYTES_MAX, io500.io500_document
+        logs = io500_logs.read_logs(file.parent)
+        return file, io500.BYTES_MAX, lambda text, name, rate: io500.io500_document(text, name, rate, logs)
     return source, elbencho.BYTES_MAX, elbencho.elbencho_document

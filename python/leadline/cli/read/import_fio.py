@@ -14,7 +14,7 @@ def import_fio(sources: tuple[Path, ...], out: Path, target: str) -> None:
     """Import, then say what there is and what is odd in it."""
     from leadline._core import version
     from leadline.errors import UsageError
-    from leadline.foreign import read_plain, reading
+    from leadline.foreign import foreign_text, read_plain, reading
     from leadline.imported.fio import BYTES_MAX, read_fio
     from leadline.imported.fio_jobs import fio_cells
     from leadline.imported.made import source_of, write_imported
@@ -27,7 +27,7 @@ def import_fio(sources: tuple[Path, ...], out: Path, target: str) -> None:
     reports, texts = [], {}
     for place, path in enumerate(sources, start=1):
         with reading(path, "write it with: fio --output-format=json+ --output=FILE", UsageError):
-            text = read_plain(path, BYTES_MAX).decode("utf-8", "replace")
+            text = foreign_text(read_plain(path, BYTES_MAX))
             reports.append(read_fio(text))
         texts[f"{path.name}" if path.name not in texts else f"{path.name} ({place})"] = text
     with reading(sources[0], "import files of the same job file", UsageError):

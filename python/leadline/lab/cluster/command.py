@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from leadline.errors import LabError
-from leadline.foreign import parse_json
+from leadline.foreign import parse_c_json
 from leadline.lab.cluster.process import run_tool
 
 
@@ -29,7 +29,7 @@ class CephCommand:
         """What `ceph WORDS` answered, parsed. Raises LabError where that is not JSON."""
         text = self.run(*words, "--format=json", deadline_s=deadline_s)
         try:
-            return parse_json(text)
+            return parse_c_json(text)
         except ValueError as error:
             raise LabError(f"ceph {' '.join(words)} answered no JSON", "See the lab's logs.") from error
 

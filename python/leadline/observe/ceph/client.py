@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from leadline.errors import ObserverError
-from leadline.foreign import parse_json
+from leadline.foreign import parse_c_json
 
 _OPTION_BYTES = 1 << 16
 _ANSWER_BYTES_MAX = 64 << 20  # perf dumps are tens of KiB; a corrupt length must not take all memory
@@ -126,7 +126,7 @@ def _take(free: Any, pointer: ctypes.c_void_p, length: ctypes.c_size_t) -> bytes
 
 def _decode(answer: bytes, what: str) -> Any:
     try:
-        return parse_json(answer)
+        return parse_c_json(answer)
     except ValueError:
         raise NotObservableError(f"{what} answered with what is no JSON") from None
 

@@ -71,8 +71,11 @@ def average(dump: Mapping[str, Any], names: Names) -> Average | None:
     """The first of `names` that is a long-running average (`avgcount`, `sum`)."""
     for path in names:
         value = field_at(dump, path)
-        if isinstance(value, Mapping) and "avgcount" in value and "sum" in value:
-            return Average(float(value["sum"]), int(value["avgcount"]))
+        total, count = (
+            (value.get("sum"), value.get("avgcount")) if isinstance(value, Mapping) else (None, None)
+        )
+        if isinstance(total, int | float) and isinstance(count, int | float):
+            return Average(float(total), int(count))
     return None
 
 

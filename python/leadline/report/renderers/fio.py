@@ -1,20 +1,24 @@
 """The result in fio's `json+` shape (as fio 3.33 prints it), for the tools that read fio.
 
-Each cell is one job; its blocks are added up, as fio does with `group_reporting`. A key that leadline has no
-number for is absent, never 0. What fio has no word for is under the key `leadline` of each job. The word
-INVALID stands in the job's name, so that a plot of it carries the word.
+Each cell is one job; its blocks are added up, as fio does with `group_reporting`. Every job has `read`,
+`write` and `trim` with all of fio's keys: what did not move is 0, and what has no samples is 0 beside
+`samples` or `N` of 0, as fio writes it. A number that exists and that leadline does not know is absent, never
+0. What fio has no word for is under the key `leadline` of each job. INVALID stands in the name of its job, so
+that a plot of it carries the word.
 """
 
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Sequence
+from datetime import datetime
 from typing import Any
 
 from leadline.errors import UsageError
 from leadline.report import format as fmt
-from leadline.report.renderers.fio_shares import iops_samples, latency_shares, shares_of_cpu
+from leadline.report.renderers.fio_shares import NO_SAMPLES, latency_shares, rate_samples, shares_of_cpu
 from leadline.report.renderers.show_json import finite, plain
 from leadline.verdict.model import Cell, Curve, Findings
 
@@ -22,6 +26,25 @@ from leadline.verdict.model import Cell, Curve, Findings
 PERCENTILES = (1, 5, 10, 20, 30, 40, 50, 60, 70, 80, 90, 95, 99, 99.5, 99.9, 99.95, 99.99)
 # Our clocks in fio's words: submission to completion is clat, all of it from the actual start is lat.
 _CLOCKS = {"submission": "slat_ns", "completion": "clat_ns", "total": "lat_ns"}
+_DIRECTIONS = ("read", "write", "trim")
+# What fio writes where nothing was measured: it says so by `N` and by `samples`.
+_NO_LATENCY: dict[str, Any] = {"min": 0, "max": 0, "mean": 0.0, "stddev": 0.0, "N": 0}
+_AMOUNTS = (
+    "io_bytes",
+    "io_kbytes",
+    "bw_bytes",
+    "bw",
+    "iops",
+    "runtime",
+    "total_ios",
+    "short_ios",
+    "drop_ios",
+)
+_IDLE: dict[str, Any] = {
+    **dict.fromkeys(_AMOUNTS, 0),
+    **{clock: _NO_LATENCY for clock in _CLOCKS.values()},
+    **NO_SAMPLES,
+}
 
 
 def to_fio(findings: Findings) -> str:
@@ -53,11 +76,27 @@ def _document(findings: Findings, cells: Sequence[tuple[int, Cell]]) -> str:
     words = {target.name: target.words for target in findings.targets}
     document: dict[str, Any] = {
         "fio version": f"leadline-{findings.version}",
-        "time": findings.created,
+        **_when(findings.created),
+        "global options": {},
         "leadline": {"study": findings.title, "state": findings.state, "complete": findings.complete},
         "jobs": [_job(cell, place, words.get(cell.target, "")) for place, cell in cells],
+        "disk_util": [],
     }
     return json.dumps(document, indent=1, allow_nan=False) + "\n"
+
+
+def _when(created: str) -> dict[str, Any]:
+    """The time of the result in fio's three keys."""
+    try:
+        at = datetime.fromisoformat(created)
+    except ValueError:
+        return {"time": created}
+    seconds = at.timestamp()
+    return {
+        "timestamp": int(seconds),
+        "timestamp_ms": int(seconds * 1000),
+        "time": f"{at:%a %b %e %H:%M:%S %Y}",
+    }
 
 
 def _job(cell: Cell, place: int, words: str) -> dict[str, Any]:
@@ -68,10 +107,13 @@ def _job(cell: Cell, place: int, words: str) -> dict[str, Any]:
         "error": int(any(trial.state == "error" for trial in cell.trials)),
         "job options": _options(cell.job),
     }
-    for direction in cell.shown.directions:
-        job[direction] = _direction(cell, direction)
-    if sync := _sync(cell):
-        job["sync"] = sync
+    for direction in _DIRECTIONS:
+        moved = direction in cell.shown.directions and not _is_idle(cell, direction)
+        found = _IDLE | (_direction(cell, direction) if moved else {})
+        job[direction] = {key: value for key, value in found.items() if value is not None}
+    job["sync"] = _sync(cell)
+    if (seconds := _seconds(cell)) is not None:
+        job |= {"job_runtime": round(1000 * seconds), "elapsed": math.ceil(seconds)}
     job |= shares_of_cpu(cell) | latency_shares(cell)
     job["leadline"] = {
         "target": cell.target,
@@ -145,7 +187,7 @@ def _sum(cell: Cell, direction: str, name: str) -> float | None:
 def _direction(cell: Cell, direction: str) -> dict[str, Any]:
     total = _sum(cell, direction, "bytes")
     rate = _value(cell, direction, "bandwidth")
-    seconds = _sum(cell, direction, "measured_s") or _sum(cell, direction, "runtime_s")
+    seconds = _seconds(cell)
     curves = [curve for curve in cell.curves if curve.direction == direction]
     operations = _sum(cell, direction, "operations")
     if operations is None and curves:
@@ -156,20 +198,37 @@ def _direction(cell: Cell, direction: str) -> dict[str, Any]:
         "bw_bytes": _whole(rate),
         "bw": _whole(rate, 1024),
         "iops": _value(cell, direction, "iops"),
-        **iops_samples(cell, direction),
+        **rate_samples(cell, direction),
         "runtime": None if seconds is None else round(seconds * 1000),
         "total_ios": _whole(operations),
     }
-    answer: dict[str, Any] = {key: value for key, value in known.items() if value is not None}
+    answer: dict[str, Any] = {**known, "short_ios": None, "drop_ios": None}  # None: not known, and so absent
     for curve in curves:
         if curve.clock in _CLOCKS:
             answer[_CLOCKS[curve.clock]] = _latency(curve)
     return answer
 
 
+def _is_idle(cell: Cell, direction: str) -> bool:
+    """True where a mix leaves nothing to a direction, or it moved nothing."""
+    share = cell.job.get("rwmixread") if len(cell.shown.directions) > 1 else None
+    return share == (0 if direction == "read" else 100) or _sum(cell, direction, "operations") == 0
+
+
+def _seconds(cell: Cell) -> float | None:
+    """The measured time of all blocks, which both directions of a mix have."""
+    for name in ("measured_s", "runtime_s"):
+        values = [trial.values.get(name) for trial in cell.trials if trial.state == "complete"]
+        known = [value for value in values if value is not None]
+        if known and len(known) == len(values):
+            return sum(known)
+    return None
+
+
 def _sync(cell: Cell) -> dict[str, Any]:
     curve = next((item for item in cell.curves if (item.direction, item.clock) == ("sync", "total")), None)
-    return {"total_ios": curve.operations, "lat_ns": _latency(curve)} if curve else {}
+    latency = {**_NO_LATENCY, **(_latency(curve) if curve else {})}
+    return {"total_ios": curve.operations if curve else 0, "lat_ns": latency}
 
 
 def _whole(value: float | None, divisor: int = 1) -> int | None:

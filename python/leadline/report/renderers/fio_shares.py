@@ -17,6 +17,9 @@ _UNITS = (
     ("latency_ms", 1_000_000, (*_CLASSES, 2000)),
 )
 _SLOWEST = ">=2000"
+_SAMPLED = (("bw", ("min", "max", "agg", "mean", "dev")), ("iops", ("min", "max", "mean", "stddev")))
+# As fio writes it where it took no samples, which `bw_samples` and `iops_samples` say.
+NO_SAMPLES: dict[str, int] = {f"{rate}_{name}": 0 for rate, names in _SAMPLED for name in (*names, "samples")}
 
 
 def shares_of_cpu(cell: Cell) -> dict[str, float]:
@@ -33,20 +36,27 @@ def shares_of_cpu(cell: Cell) -> dict[str, float]:
     return {key: 100 * sum(one[name] or 0.0 for one in known) / seconds for key, name in names}
 
 
-def iops_samples(cell: Cell, direction: str) -> dict[str, Any]:
-    """Operations per second over the intervals of a job that has one direction and one size of operation."""
+def rate_samples(cell: Cell, direction: str) -> dict[str, Any]:
+    """KiB/s and operations per second over the intervals of a job of one direction and one size."""
     size = cell.job.get("bs")
     if cell.shown.directions != (direction,) or cell.job.get("bssplit") or not isinstance(size, int):
         return {}
-    rates = [value / size for line in cell.lines for value in _measured(line)]
+    rates = [value for line in cell.lines for value in _measured(line)]
     if len(rates) < 2:
         return {}
+    iops, kib = [one / size for one in rates], [one / 1024 for one in rates]
     return {
-        "iops_min": int(min(rates)),
-        "iops_max": int(max(rates)),
-        "iops_mean": statistics.fmean(rates),
-        "iops_stddev": statistics.stdev(rates),
-        "iops_samples": len(rates),
+        "bw_min": int(min(kib)),
+        "bw_max": int(max(kib)),
+        "bw_agg": 100.0,  # of all jobs of its group: a cell has all of them
+        "bw_mean": statistics.fmean(kib),
+        "bw_dev": statistics.stdev(kib),
+        "bw_samples": len(kib),
+        "iops_min": int(min(iops)),
+        "iops_max": int(max(iops)),
+        "iops_mean": statistics.fmean(iops),
+        "iops_stddev": statistics.stdev(iops),
+        "iops_samples": len(iops),
     }
 
 

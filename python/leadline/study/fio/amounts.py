@@ -21,15 +21,16 @@ def read_amounts(asked: Asked, work: Converted) -> None:
     option = each_file or whole_size
     if option is None:
         raise asked.refuse("size", "the job does not say its size", "add size, for example size=1g")
-    bytes_each = size(option) * (nrfiles if each_file else 1)
     step = common_step(steps(work), nrfiles)
+    file_bytes = _file_bytes(each_file, work, nrfiles, step // nrfiles) if each_file else 0
+    bytes_each = file_bytes * nrfiles if each_file else size(option)
     whole_bytes = bytes_each // step * step
     if whole_bytes == 0:
         words = f"{units.exact_size(bytes_each)} does not hold a block in each of its files"
         raise option.fail(words, f"write at least {units.exact_size(step)}")
     if whole_bytes != bytes_each:
         if each_file:
-            words = f"{units.exact_size(size(option))} is not of whole blocks"
+            words = f"{units.exact_size(file_bytes)} is not of whole blocks"
             raise option.fail(words, f"write a multiple of {units.exact_size(step // nrfiles)}")
         work.notes.append(f"size: {units.exact_size(whole_bytes)}, in whole blocks of every file")
     work.put("size", whole_bytes, option)
@@ -38,6 +39,21 @@ def read_amounts(asked: Asked, work: Converted) -> None:
     if not asked.on("time_based"):
         limit = min(size(whole_size), bytes_each) if whole_size else bytes_each
         _moved(asked, work, limit if each_file else limit // nrfiles * nrfiles, whole_bytes)
+
+
+def _file_bytes(option: FioOption, work: Converted, nrfiles: int, step: int) -> int:
+    """The size of each file. fio draws it from a range; here all files have the middle, in whole blocks."""
+    low, dash, high = option.value.partition("-")
+    if not dash:
+        return size(option)
+    ends = size(option, low.strip()), size(option, high.strip())
+    if ends[0] > ends[1]:
+        raise option.fail(f"{shorten(option.value)!r} ends before it begins", "write the smaller size first")
+    middle = max(sum(ends) // 2 // step, 1) * step
+    files = "1 file" if nrfiles == 1 else f"{nrfiles} files"
+    words = f"{files} of {units.exact_size(middle)}, the middle of {option.value}"
+    work.notes.append(f"filesize: {words}; fio draws the size of each")
+    return middle
 
 
 def _moved(asked: Asked, work: Converted, limit: int, whole_bytes: int) -> None:

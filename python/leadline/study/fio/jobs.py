@@ -16,7 +16,7 @@ from leadline.written.yaml_source import shorten
 
 _SECTOR_BYTES = 512
 _PATTERNS = ("read", "write", "randread", "randwrite", "rw", "randrw")
-_LATENCIES = {50.0: "p50", 95.0: "p95", 99.0: "p99", 99.9: "p99.9"}
+_LATENCIES = {50.0: "p50", 95.0: "p95", 99.0: "p99", 99.9: "p99.9", 100.0: "p100"}
 
 
 def convert(section: FioSection, ignored: Collection[str]) -> Converted:
@@ -188,7 +188,9 @@ def _pace(asked: Asked, work: Converted) -> None:
 def _times(asked: Asked, work: Converted) -> None:
     for key in ("runtime", "ramp_time"):
         option = asked.given(key)
-        if option is not None:
+        if option is not None and key == "ramp_time" and not asked.on("time_based"):
+            work.notes.append("ramp_time: none, as the job ends with its size: all that it moves is measured")
+        elif option is not None:
             work.put(key, units.exact_duration(time_ns(option, "s")), option)
     if asked.on("time_based"):
         work.put("time_based", True, asked.get("time_based"))
@@ -245,11 +247,12 @@ def _latency(asked: Asked, work: Converted) -> None:
     if bound is None:
         return
     text = percentile.value if percentile else "100"
-    share = float(text) if re.fullmatch(r"[0-9]{1,3}(\.[0-9]{1,6})?", text) else 0.0
-    if share not in _LATENCIES:
+    share = float(text) if re.fullmatch(r"[0-9]{1,3}(\.[0-9]{1,15})?", text) else 0.0
+    if not 0 < share <= 100:
         at = percentile or bound
-        raise at.fail(
-            f"latency_percentile {shorten(text)} is none that a search has", "write 50, 95, 99 or 99.9"
-        )
-    work.search = {"latency": _LATENCIES[share], "bound": units.exact_duration(time_ns(bound, "us"))}
+        raise at.fail(f"latency_percentile {shorten(text)} is no percentile", "write 50, 95, 99, 99.9 or 100")
+    bounded = min(one for one in _LATENCIES if one >= share)
+    if bounded != share:
+        work.notes.append(f"latency_percentile: {_LATENCIES[bounded]}, which is stricter than {text}")
+    work.search = {"latency": _LATENCIES[bounded], "bound": units.exact_duration(time_ns(bound, "us"))}
     work.places["search"] = bound.at

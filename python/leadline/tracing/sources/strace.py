@@ -135,11 +135,11 @@ class StraceReader:
         if isinstance(found, Passed) and stamp.style == "none":  # a message, or a line of a stack: no time
             return
         self.reading.understood += 1
-        self.reading.styles.add(stamp.style)
         now = self._time(stamp)
         thread = self._main if stamp.thread is None else stamp.thread
         if isinstance(found, Passed):
             return
+        self.reading.styles.add(stamp.style)
         if thread not in self._family.by_thread and self._is_held(thread):
             self._held.setdefault(thread, []).append((now, found))
             return

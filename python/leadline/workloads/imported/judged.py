@@ -57,6 +57,10 @@ class JudgedImported(JudgedWork[ImportedJob]):
             in_flight=job.iodepth * job.numjobs,
         )
 
+    def ends_with_size(self, job: ImportedJob) -> bool:
+        """Where it was not told to run for a time."""
+        return job.options.get("time_based", "0") in ("0", "false")
+
     def must_be_slower(self, small: ImportedJob, large: ImportedJob, sizes: float) -> tuple[str, str] | None:
         """Small random reads against large sequential ones, as with jobs of our own."""
         if small.bs is None or large.bs is None or small.paced or large.paced:

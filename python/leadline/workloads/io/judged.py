@@ -72,6 +72,10 @@ class JudgedIo(JudgedWork[Job]):
             pairs += [(one, cell) for one in alike[:1] if job.shared != "none"]
         return WithinTarget("a file each", tuple(pairs))
 
+    def ends_with_size(self, job: Job) -> bool:
+        """Where no clock ends it."""
+        return not job.time_based
+
     def compressible(self, job: Job) -> str | None:
         """The shares that the study asked for."""
         if job.incompressible:

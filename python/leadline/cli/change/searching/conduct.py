@@ -108,7 +108,7 @@ def _bound(text: str) -> tuple[str, float]:
     bound_ns = float(units.parse_duration(time))
     if bound_ns <= 0:
         raise UsageError(f"--bound {text}: nothing is that fast", "write for example: --bound p99=20ms")
-    return f"latency_{latency}", bound_ns
+    return f"latency_{'max' if latency == 'p100' else latency}", bound_ns
 
 
 def start(plan_of: tuple[Any, ...], asked: AskedSearch, out: Path, stop: StopRequest, *, quiet: bool) -> bool:
