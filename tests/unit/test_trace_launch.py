@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -182,7 +183,8 @@ def test_what_still_runs_when_the_wait_ends_is_said(tmp_path: Path) -> None:
 
 def test_a_signal_ends_the_wait_for_what_was_left(tmp_path: Path) -> None:
     def told(_count: int, _seconds: float) -> None:
-        os.kill(os.getpid(), signal.SIGTERM)  # it is blocked here, and taken by the wait
+        # To this thread, in which it is blocked and taken by the wait: other threads are the test runner's.
+        signal.pthread_kill(threading.get_ident(), signal.SIGTERM)
 
     found = run_traced(leaving(tmp_path, "true"), resolve("sh"), Recorder(), patience=SurvivorWait(60, told))
     (tmp_path / "go").write_text("go\n")

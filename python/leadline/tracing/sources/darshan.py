@@ -6,20 +6,17 @@ of its own, since nobody can tell whose it was.
 
 from __future__ import annotations
 
-import bz2
 import functools
 import json
 import math
-import re
 import resource
 import shlex
 import signal
 import subprocess
-import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import TYPE_CHECKING, Any
 
 from leadline import units
 from leadline.errors import UsageError
@@ -30,7 +27,7 @@ from leadline.store.making import temporary
 from leadline.tracing.counted.lives import ALL_RANKS
 from leadline.tracing.counted.paths import is_stream_by_name, renamed
 from leadline.tracing.sources.darshan_columns import PREFIXES, counters, seconds_by_slowest, times
-from leadline.tracing.sources.darshan_reader import COUNTED, TRACED
+from leadline.tracing.sources.darshan_reader import COUNTED, TRACED, old_version
 from leadline.tracing.tables import (
     OWN_COUNTERS,
     ProcessRow,
@@ -44,7 +41,6 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 READ_DEADLINE_S = 600
-_BEGIN_BYTES = 512
 MEMORY_MAX_BYTES = 8 << 30  # a damaged length must not take the machine's memory
 NS = 1e9
 SHORT_S = 20.0  # of a run in whole seconds: below, a second is more than five percent of it
@@ -54,7 +50,6 @@ _CALLS = {
     ("MPI-IO", "read"): "MPI_File_read",
     ("MPI-IO", "write"): "MPI_File_write",
 }
-_OLD = re.compile(rb"([12]\.\d{1,2})[a-z0-9.-]{0,8}\0")
 _OLD_REMEDY = "print it with darshan-parser of darshan-util 2.3, or run the program again with Darshan 3"
 _REMEDY = "copy the log anew; `darshan-parser LOG` shows what can still be read"
 
@@ -171,14 +166,11 @@ def _read(path: Path, copy: int) -> DarshanLog:
 
     try:
         with path.open("rb") as file:
-            old = _old_version(file)
+            old = old_version(file)
     except OSError as error:
         raise UsageError(f"{path} cannot be read: {error.strerror}", "name a file of Darshan") from None
     if old is not None:
-        raise UsageError(
-            f"Darshan {old} wrote {path}; the library of Darshan 3 cannot read that format",
-            _OLD_REMEDY,
-        )
+        raise UsageError(f"Darshan {old} wrote {path}: the library of Darshan 3 cannot read it", _OLD_REMEDY)
     with temporary(Path(temporary_directory())) as directory:
         _run_reader(path, directory)
         about = parse_json((directory / "log.json").read_text(encoding="utf-8"))
@@ -195,22 +187,6 @@ def _read(path: Path, copy: int) -> DarshanLog:
     if about["within_a_second"]:
         about["wall_s"] = None
     return DarshanLog(path, copy, about, modules, traces)
-
-
-def _old_version(file: BinaryIO) -> str | None:
-    """The version of a log of Darshan 1 or 2: compressed as a whole (gzip or bzip2), its version first."""
-    begin = file.read(_BEGIN_BYTES)
-    try:
-        if begin[:2] == b"\x1f\x8b":
-            begin = zlib.decompressobj(wbits=31).decompress(begin, _BEGIN_BYTES)
-        elif begin[:3] == b"BZh":
-            file.seek(0)
-            with bz2.open(file) as plain:
-                begin = plain.read(_BEGIN_BYTES)
-    except (OSError, EOFError, zlib.error):
-        return None  # what else it is the library says
-    found = _OLD.match(begin)
-    return None if found is None else found[1].decode()
 
 
 def _ipc(path: Path) -> pa.Table:

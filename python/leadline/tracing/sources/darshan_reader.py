@@ -6,17 +6,39 @@ and an Arrow file for each kind of rows; an error is DIRECTORY/error.txt and exi
 
 from __future__ import annotations
 
+import bz2
 import json
+import re
 import sys
+import zlib
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 COUNTED = ("POSIX", "STDIO", "MPI-IO")
 TRACED = {"DXT_POSIX": "POSIX", "DXT_MPIIO": "MPI-IO"}
 RANKS_MAX = 10_000_000
 EXE_MAX_BYTES = 4096
 _SEGMENT = [("offset", "<i8"), ("length", "<i8"), ("start_s", "<f8"), ("end_s", "<f8")]
+
+_BEGIN_BYTES = 512
+_OLD = re.compile(rb"([12]\.\d{1,2})[a-z0-9.-]{0,8}\0")
+
+
+def old_version(file: BinaryIO) -> str | None:
+    """The version of a log of Darshan 1 or 2: compressed as a whole (gzip or bzip2), its version first."""
+    begin = file.read(_BEGIN_BYTES)
+    try:
+        if begin[:2] == b"\x1f\x8b":
+            begin = zlib.decompressobj(wbits=31).decompress(begin, _BEGIN_BYTES)
+        elif begin[:3] == b"BZh":
+            file.seek(0)
+            with bz2.open(file) as plain:
+                begin = plain.read(_BEGIN_BYTES)
+    except (OSError, EOFError, zlib.error):
+        return None  # what else it is the library says
+    found = _OLD.match(begin)
+    return None if found is None else found[1].decode()
 
 
 class LogError(Exception):
