@@ -289,7 +289,7 @@ def test_a_report_of_asynchronous_requests_has_their_time_and_no_remainder(place
     ("via", "interface", "words"),
     [
         ("preload", "liburing", "1 process moved through io_uring"),
-        ("bpf", "libaio", "1 processes with I/O of"),
+        ("bpf", "libaio", "moved through libaio (io_submit) is not counted"),
     ],
 )
 def test_a_report_says_that_requests_were_not_seen_and_shows_no_time_of_them(

@@ -139,7 +139,7 @@ def test_a_process_that_outlives_the_command_is_running(leadline: Command, via: 
     """Nobody ended it: it has no end, and is no process of which nothing is known."""
     out, gate = place.with_name("r"), place.with_name("gate")
     script = f"(exec 3<>{gate}; while [ ! -e {gate}.done ]; do sleep 0.05; done) >/dev/null 2>&1 & sleep 0.2"
-    words = command_line("trace", "--via", via, "-o", str(out), "--", "sh", "-c", script)
+    words = command_line("trace", "--via", via, "--wait", "0s", "-o", str(out), "--", "sh", "-c", script)
     try:
         subprocess.run(words, cwd=place, check=True, capture_output=True, timeout=60)
         rows = show(leadline, out)["trace"]["processes"]

@@ -7,6 +7,7 @@ from typing import Any
 
 from builders import trial_row
 
+from leadline.verdict.diagnosed.causes import causes, judged
 from leadline.verdict.diagnosed.judge import diagnose
 from leadline.verdict.diagnosed.samples import Samples
 from leadline.verdict.diagnosed.seen.of_trial import figures_of
@@ -42,3 +43,9 @@ def test_nothing_is_conditional_where_others_do_little_or_the_cause_is_known() -
     busy = {**figures(other_cpu_share=0.6, cpu_busy_share=0.95), **waiting}
     assert diagnose([{**busy, "osd_throttled": "osd.1", "osd_throttled_per_s": 9.0}]).apart == ()
     assert diagnose([busy, quiet, quiet]).apart == ()
+
+
+def test_failed_trials_on_a_busy_host_are_judged_by_what_was_asked_of_them() -> None:
+    busy = figures(other_cpu_share=0.6, cpu_busy_share=0.95)
+    said = judged([busy], causes())
+    assert diagnose([busy], causes(), said).apart == ()

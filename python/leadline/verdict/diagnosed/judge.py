@@ -94,7 +94,7 @@ def diagnose(
 ) -> Diagnosed:
     """The causes that hold for a cell, by the figures of its trials.
 
-    `said`: these are judged already, `said_apart`: those `without_others`, too.
+    `said`: these are judged already, `said_apart`: those `without_others`, where that is asked.
     """
     if not trials:
         return Diagnosed("unusable")
@@ -111,7 +111,7 @@ def diagnose(
         tuple(_open(entries, said)),
         places(trials, [one.entry for one in named], entries),
         tuple(trials),
-        _apart(named, _named(_holding(entries, said_apart or (), quiet))) if quiet else (),
+        _apart(named, _named(_holding(entries, said_apart, quiet))) if said_apart else (),
     )
 
 
