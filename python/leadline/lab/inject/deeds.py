@@ -39,6 +39,7 @@ _CONTROLLERS: dict[str, Controller] = {name: name for name in CONTROLLERS}
 _SEMAPHORE, _SHARED_MEMORY = 1, Path("/dev/shm")  # noqa: S108 - where POSIX shared memory is
 _CLOCK_BYTES = 4096  # more than libfaketime uses
 _HOG = Path(__file__).with_name("hog.py")
+_HOG_STARTS_S = 20.0
 # The last one, once an OSD has it, says that all are in force.
 _MESSAGE_DELAY = ("ms_inject_delay_type", "ms_inject_delay_max", "ms_inject_delay_probability")
 FILL_OBJECT_BYTES = 4 << 20
@@ -260,13 +261,18 @@ def _hog(place: DeedPlace, name: str, member: str, *words: str) -> None:
     _member(place, member)
     if place.own_process(name) is None:
         place.journal.start(name, script_command(str(_HOG), name, *words), host=member)
+        # Until it has become this program, its command line is its starter's, and nobody finds it by that.
+        poll(lambda: bool(_hogs(place, name)), _HOG_STARTS_S)
+
+
+def _hogs(place: DeedPlace, name: str) -> list[ProcessIdentity]:
+    """By their command line: whoever started one may have been killed before it was recorded."""
+    marked = process.find_marked(place.journal.record.fsid)
+    return [item for item in marked if [str(_HOG), name] == process.words_of(item)[2:4]]
 
 
 def _hog_no_more(place: DeedPlace, name: str) -> None:
-    """By its command line too: whoever started it may have been killed before it was recorded."""
-    marked = process.find_marked(place.journal.record.fsid)
-    found = [item for item in marked if [str(_HOG), name] == process.words_of(item)[2:4]]
-    left = process.end(found, grace_s=_END_GRACE_S, running=process.is_own)
+    left = process.end(_hogs(place, name), grace_s=_END_GRACE_S, running=process.is_own)
     if left:
         raise LabError(f"{name} (pid {left[0].pid}) does not end", "Repeat it later.")
     place.journal.forget([name])
