@@ -112,9 +112,9 @@ INTEGRATION = ("tests/integration", "tests/browser", f"--ignore={HANGING}")
 LANES: tuple[tuple[Phase, ...], ...] = (
     (
         RUST,
-        Phase("unit", ("tests/unit", "tests/sentences", *SPREAD, "2"), f"not {MARK}"),
+        Phase("unit", ("tests/unit", "tests/sentences", *SPREAD, "3"), f"not {MARK}"),
         Phase("hanging", (HANGING,)),
-        Phase("integration", (*INTEGRATION, *SPREAD, "4"), f"not {MARK}"),
+        Phase("integration", (*INTEGRATION, *SPREAD, "6"), f"not {MARK}"),
     ),
     # What shares the session's lab, and next to it what starts labs of its own.
     (
