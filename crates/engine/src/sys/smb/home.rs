@@ -9,6 +9,8 @@ use std::path::{Path, PathBuf};
 
 const SETTINGS: &str = ".smb";
 const FILE: &str = "smb.conf";
+const TRIES_MAX: u32 = 8;
+const PREFIX: &str = "leadline-smb-";
 /// No name below a device can ever be made, by us or by anybody else.
 const NOWHERE: &str = "/dev/null/leadline";
 
@@ -16,7 +18,8 @@ const NOWHERE: &str = "/dev/null/leadline";
 /// otherwise, and keeps caches in the system's directories.
 ///
 /// The temporary directory is everybody's: the home's name cannot be foreseen, only its owner may enter it, and it is
-/// reached by its descriptor alone, whatever becomes of its name.
+/// reached by its descriptor alone, whatever becomes of its name. Its owner holds a lock on it: one that nobody holds is
+/// of a process that was killed, and the next of the same user removes it.
 #[derive(Debug)]
 pub struct Home {
     before: Option<OsString>,
@@ -30,36 +33,53 @@ impl Home {
     }
 
     fn make_in(parent: &Path, conf: &str) -> io::Result<Self> {
-        let path = tempfile::Builder::new()
-            .prefix("leadline-smb-")
-            .rand_bytes(16)
-            .permissions(Permissions::from_mode(0o700))
-            .tempdir_in(parent)?
-            .keep();
-        let held = OpenOptions::new()
-            .read(true)
-            .custom_flags(libc::O_DIRECTORY | libc::O_NOFOLLOW)
-            .open(&path)?;
-        let mut home = Self {
-            before: None,
-            path,
-            held,
+        sweep(parent);
+        let mut tries = 0;
+        let home = loop {
+            match Self::fresh(parent, conf) {
+                // The sweep of another process met it before it was locked, and is over by now.
+                Err(error)
+                    if error.raw_os_error() == Some(libc::EWOULDBLOCK) && tries < TRIES_MAX =>
+                {
+                    tries += 1
+                }
+                made => break made?,
+            }
         };
-        if let Err(error) = home.fill(conf) {
-            let _ = home.clear(); // the first error is the one to report
-            return Err(error);
-        }
-        home.before = std::env::var_os("HOME");
         // SAFETY: nothing of ours reads the environment in a worker past its start, and the engine's threads wait
         // for this connection.
         unsafe { std::env::set_var("HOME", home.by_descriptor()) };
         Ok(home)
     }
 
+    /// EWOULDBLOCK where another process has it, or has removed it.
+    fn fresh(parent: &Path, conf: &str) -> io::Result<Self> {
+        let path = tempfile::Builder::new()
+            .prefix(PREFIX)
+            .rand_bytes(16)
+            .permissions(Permissions::from_mode(0o700))
+            .tempdir_in(parent)?
+            .keep();
+        let swept = || io::Error::from_raw_os_error(libc::EWOULDBLOCK);
+        let held = open(&path).map_err(|error| match error.kind() {
+            io::ErrorKind::NotFound => swept(),
+            _ => error,
+        })?;
+        lock(&held)?;
+        if held.metadata()?.nlink() == 0 {
+            return Err(swept());
+        }
+        let before = std::env::var_os("HOME");
+        let home = Self { before, path, held };
+        if let Err(error) = home.fill(conf) {
+            let _ = home.clear(); // the first error is the one to report
+            return Err(error);
+        }
+        Ok(home)
+    }
+
     fn fill(&self, conf: &str) -> io::Result<()> {
-        let found = self.held.metadata()?;
-        // SAFETY: it has no arguments and cannot fail.
-        if found.uid() != unsafe { libc::geteuid() } || found.mode() & 0o077 != 0 {
+        if !is_private(&self.held)? {
             return Err(io::Error::from_raw_os_error(libc::EPERM));
         }
         let own = self.by_descriptor().join(SETTINGS);
@@ -83,15 +103,71 @@ impl Home {
     }
 
     fn clear(&self) -> io::Result<()> {
-        let own = self.by_descriptor().join(SETTINGS);
-        let emptied = fs::remove_file(own.join(FILE)).and_then(|()| fs::remove_dir(own));
-        fs::remove_dir(&self.path).and(emptied)
+        clear(&self.path, &self.held)
     }
 
     fn by_descriptor(&self) -> PathBuf {
-        // Of this thread: an engine's thread has a table of open files of its own, which the process does not show.
-        PathBuf::from(format!("/proc/thread-self/fd/{}", self.held.as_raw_fd()))
+        by_descriptor(&self.held)
     }
+}
+
+/// Removes the homes that this user's killed processes left in a directory; what cannot be removed stays.
+fn sweep(parent: &Path) {
+    let Ok(entries) = fs::read_dir(parent) else {
+        return; // to make a home there says why
+    };
+    for entry in entries.flatten() {
+        if !entry.file_name().to_string_lossy().starts_with(PREFIX) {
+            continue;
+        }
+        let Ok(held) = open(&entry.path()) else {
+            continue;
+        };
+        if is_private(&held).unwrap_or(false) && lock(&held).is_ok() {
+            let _ = clear(&entry.path(), &held);
+        }
+    }
+}
+
+fn open(path: &Path) -> io::Result<File> {
+    OpenOptions::new()
+        .read(true)
+        .custom_flags(libc::O_DIRECTORY | libc::O_NOFOLLOW)
+        .open(path)
+}
+
+fn is_private(held: &File) -> io::Result<bool> {
+    let found = held.metadata()?;
+    // SAFETY: it has no arguments and cannot fail.
+    Ok(found.uid() == unsafe { libc::geteuid() } && found.mode() & 0o077 == 0)
+}
+
+/// EWOULDBLOCK where another process holds it; the lock ends with the descriptor, and so with the process.
+fn lock(held: &File) -> io::Result<()> {
+    // SAFETY: the descriptor is open as long as `held` lives.
+    match unsafe { libc::flock(held.as_raw_fd(), libc::LOCK_EX | libc::LOCK_NB) } {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
+fn clear(path: &Path, held: &File) -> io::Result<()> {
+    let own = by_descriptor(held).join(SETTINGS);
+    let emptied = gone(fs::remove_file(own.join(FILE))).and_then(|()| gone(fs::remove_dir(own)));
+    fs::remove_dir(path).and(emptied)
+}
+
+/// What is not there needs no removing: a process can be killed before it has made all.
+fn gone(removed: io::Result<()>) -> io::Result<()> {
+    removed.or_else(|error| match error.kind() {
+        io::ErrorKind::NotFound => Ok(()),
+        _ => Err(error),
+    })
+}
+
+fn by_descriptor(held: &File) -> PathBuf {
+    // Of this thread: an engine's thread has a table of open files of its own, which the process does not show.
+    PathBuf::from(format!("/proc/thread-self/fd/{}", held.as_raw_fd()))
 }
 
 fn settings(conf: &str) -> String {
@@ -151,6 +227,22 @@ mod tests {
         home.remove().unwrap_err();
         assert_eq!(fs::read(own.join(FILE)).unwrap(), b"the user's own");
         assert!(!moved.join(SETTINGS).exists());
+    }
+
+    #[test]
+    fn a_home_that_a_killed_process_left_is_removed_and_one_in_use_stays() {
+        let parent = tempfile::tempdir().unwrap();
+        let used = Home::make_in(parent.path(), "").unwrap();
+        let left = Home::make_in(parent.path(), "").unwrap();
+        let path = left.path.clone();
+        drop(left.held); // as a killed process does: no lock, and all files stay
+        assert!(path.join(SETTINGS).join(FILE).is_file());
+        let next = Home::make_in(parent.path(), "").unwrap();
+        assert!(!path.exists());
+        assert!(used.path.join(SETTINGS).join(FILE).is_file());
+        next.remove().unwrap();
+        used.remove().unwrap();
+        assert_eq!(fs::read_dir(parent.path()).unwrap().count(), 0);
     }
 
     #[test]
