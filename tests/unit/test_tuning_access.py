@@ -9,7 +9,9 @@ from tuned_system import fake_system, make_root, setting
 
 from leadline.errors import RefusedChangeError, TuningError
 from leadline.tuning.access.face import same_value
+from leadline.tuning.access.fuse import FuseAccess
 from leadline.tuning.changes import SettingPlace
+from leadline.tuning.surroundings import TunedSurroundings
 from leadline.tuning.system import TuningSystem
 
 _RINGS = """Ring parameters for eth0:
@@ -200,3 +202,23 @@ def test_what_has_no_place_of_its_own_is_named_with_the_reason() -> None:
 )
 def test_one_value_in_two_spellings_is_one_value(one: str, other: str | None, same: bool) -> None:
     assert same_value(one, other) is same
+
+
+@pytest.mark.parametrize("answers", [0, 1, 2])
+def test_a_mount_that_goes_while_it_is_asked_has_no_value_and_the_reason(
+    answers: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    left = [{"diff": {"client_oc": {"default": True}}}, {"client_oc": "true"}][:answers]
+
+    def ask(_access: FuseAccess, place: SettingPlace, *_words: str, **_named: object) -> object:
+        if not left:
+            raise TuningError(f"no ceph-fuse is mounted at {place.subject}", "")
+        return left.pop(0)
+
+    monkeypatch.setattr(FuseAccess, "_ask", ask)
+    one = setting("client_oc", "fuse", {"option": "client_oc"})
+    (found,) = FuseAccess(TunedSurroundings()).in_force(one, SettingPlace("/mnt/gone"))
+    known = answers == 2
+    assert found.value == ("true" if known else None)
+    assert found.origin == ("default" if known else "")
+    assert found.reason == ("" if known else "no ceph-fuse is mounted at /mnt/gone")

@@ -5,6 +5,7 @@ Only sockets of processes that this account follows are asked, and the kernel sa
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -40,15 +41,19 @@ class FuseAccess(AccessKind):
 
     def read(self, setting: Setting, place: SettingPlace) -> SettingReading:
         """Set where it was set while the process ran, which is what can be taken away again."""
+        return self._found(setting, place)[0]
+
+    def _found(self, setting: Setting, place: SettingPlace) -> tuple[SettingReading, Mapping[str, Any]]:
+        """The value, and by level what the process has it from: a mount can go between two questions."""
         option = setting.access.options["option"]
         try:
             row = self._ask(place, "config diff get", var=option)["diff"].get(option, {})
             value = word(self._ask(place, "config get", var=option)[option])
         except TuningError as error:
-            return SettingReading(None, reason=error.message)
+            return SettingReading(None, reason=error.message), {}
         except (KeyError, TypeError):
-            return SettingReading(None, reason=f"its ceph-fuse has no option {option}")
-        return SettingReading(value, "set" if "override" in row else "default")
+            return SettingReading(None, reason=f"its ceph-fuse has no option {option}"), {}
+        return SettingReading(value, "set" if "override" in row else "default"), row
 
     def write(self, setting: Setting, place: SettingPlace, value: str) -> None:
         """See AccessKind."""
@@ -63,11 +68,9 @@ class FuseAccess(AccessKind):
 
     def in_force(self, setting: Setting, place: SettingPlace) -> tuple[InForce, ...]:
         """The process says itself what it works with, and where it has it from."""
-        option = setting.access.options["option"]
-        found = self.read(setting, place)
+        found, row = self._found(setting, place)
         if not found.known:
             return (InForce("ceph-fuse", None, reason=found.reason),)
-        row = self._ask(place, "config diff get", var=option)["diff"].get(option, {})
         origin = next((one for one in reversed(_LEVELS) if one in row), "default")
         return (InForce("ceph-fuse", found.value, origin),)
 
