@@ -14,7 +14,7 @@ from support import Command
 STUDY = """
 format: leadline.study/1
 question: Does storage cost anything here?
-defaults: {size: 1M, time_based: true, runtime: 150ms}
+defaults: {size: 1M, time_based: true, runtime: 400ms}  # far from what is too short: a thread may begin late
 works:
   randread_4k: {rw: randread, bs: 4k}
   seqread_1m: {rw: read, bs: 1M}

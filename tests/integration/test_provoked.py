@@ -350,12 +350,12 @@ def test_a_worker_that_is_stopped_for_a_part_of_its_trial(
 
 @as_root
 @pytest.mark.provokes("target_changed")
-def test_a_target_that_is_remounted_between_two_trials(start: Start, study: Path, tmp_path: Path) -> None:
+def test_a_target_that_is_remounted_during_a_trial(start: Start, study: Path, tmp_path: Path) -> None:
     place = tmp_path / "mounted"
     place.mkdir()
     subprocess.run(["mount", "-t", "tmpfs", "leadline-test", str(place)], check=True)
     try:
-        write_study(study, "w: {rw: write, bs: 4k, size: 64k}", blocks=2)
+        write_study(study, "w: {rw: write, bs: 4k, size: 64k, rate_iops: 8}")  # for two seconds
         with running(start, study, place, tmp_path / "r") as run_:
             run_.wait_for("trial_started")
             subprocess.run(["mount", "-o", "remount,sync", str(place)], check=True)
