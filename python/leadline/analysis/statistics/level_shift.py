@@ -18,6 +18,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -121,11 +122,7 @@ def _steps_at_correlation(standard: Array, rho: float, places: NDArray[np.int64]
     stdtr = special().stdtr
 
     count = standard.size
-    mean = _white(np.ones(count), rho)
-    precision = float(mean @ mean)
-    mean /= np.sqrt(precision)
-    steps = _white((np.arange(count)[None, :] >= places[:, None]).astype(float), rho)
-    steps -= (steps @ mean)[:, None] * mean
+    mean, precision, steps, lengths = _design(count, int(places[0]), rho)
     values = _white(standard, rho)
     values -= (values @ mean) * mean
     lengths = (steps**2).sum(axis=1)
@@ -137,6 +134,20 @@ def _steps_at_correlation(standard: Array, rho: float, places: NDArray[np.int64]
         (count - 1) * np.log(1 - rho * rho) + np.log(precision) + np.log(lengths) + (count - 2) * np.log(left)
     )
     return likelihood, min(2 * float(stdtr(degrees, -largest)) * places.size, 1.0)
+
+
+@lru_cache(maxsize=4 * len(CORRELATIONS))  # trials of a study are mostly as long as each other
+def _design(count: int, edge: int, rho: float) -> tuple[Array, float, Array, Array]:
+    """What fits a series of `count` values, whatever they are: the mean's direction, of length 1, and its
+    precision; of each place a step's direction without the mean, (places, count), and its squared length.
+    """
+    mean = _white(np.ones(count), rho)
+    precision = float(mean @ mean)
+    mean /= np.sqrt(precision)
+    places = np.arange(edge, count - edge + 1)
+    steps = _white((np.arange(count)[None, :] >= places[:, None]).astype(float), rho)
+    steps -= (steps @ mean)[:, None] * mean
+    return mean, precision, steps, (steps**2).sum(axis=1)
 
 
 def _white(series: Array, rho: float) -> Array:
