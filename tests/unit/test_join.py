@@ -15,13 +15,13 @@ from builders import clock, job, manifest, trial_row
 
 from leadline import _core
 from leadline.counters.catalogue import trial_figures
+from leadline.durable import unfinished
 from leadline.errors import ResultError
 from leadline.hosts.join import joined, joined_and_kept
 from leadline.hosts.joining.rows import RULES
 from leadline.hosts.model import ClockOffset, HostTrial
 from leadline.run.rows import latency_row
 from leadline.store.by_host import BY_HOST, HOST_LOST, StoredRows, read_by_host, write_by_host
-from leadline.store.files import unfinished
 from leadline.store.reader import open_result
 from leadline.store.tables import LatencyRow, SeriesRow, TrialRow, to_arrow
 from leadline.store.writer import create_result, reopen_result

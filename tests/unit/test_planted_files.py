@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
+from leadline.durable import new_file
 from leadline.foreign import read_plain
-from leadline.store.files import new_file
 from leadline.workloads.application.capture import Capture
 from leadline.workloads.pipeline import client
 

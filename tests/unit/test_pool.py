@@ -10,9 +10,9 @@ from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 
+from leadline.durable import written_whole
 from leadline.errors import ResultError
 from leadline.pool import ForkAnswer, in_forks
-from leadline.store.files import written_whole
 
 MIB = 1 << 20
 BOUND = 64 * MIB

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from builders import clock, latency_row, manifest, trial_row
 
+from leadline.durable import unfinished
 from leadline.errors import ResultError, UsageError
-from leadline.store.files import unfinished
 from leadline.store.journal import Journal, read_journal
 from leadline.store.reader import find_results, open_result
 from leadline.store.tables import SeriesRow

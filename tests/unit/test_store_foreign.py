@@ -12,8 +12,9 @@ from builders import clock, manifest
 
 from leadline.cli.files import write_file
 from leadline.cli.measure.trace import _logs_beside
+from leadline.durable import write_whole
 from leadline.errors import ResultError, UsageError
-from leadline.store import files, making, writer
+from leadline.store import making, writer
 from leadline.store.acting import look_at
 from leadline.store.index import INDEX, write_index
 from leadline.store.merge import copy_result
@@ -170,7 +171,7 @@ def test_a_file_is_written_whatever_waits_under_the_name_it_once_had(tmp_path: P
         import signal
 
         signal.alarm(10)  # a FIFO would be waited for
-        files.write_whole(tmp_path / INDEX, b"summary")
+        write_whole(tmp_path / INDEX, b"summary")
 
     in_child(action)
     assert is_whole(own.parent)

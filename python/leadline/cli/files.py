@@ -16,7 +16,7 @@ _ACCESS_LIST = "system.posix_acl_access"
 
 def write_file(path: Path, data: bytes, option: str = "") -> None:
     """A full disk must not leave half a file where a good one was. Raises UsageError."""
-    from leadline.store.files import unfinished
+    from leadline.durable import unfinished
 
     remedy = f"name another file with {option}" if option else "name another file"
     try:

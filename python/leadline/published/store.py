@@ -9,10 +9,11 @@ from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import Any
 
+from leadline.durable import write_whole
 from leadline.errors import ResultError, UsageError
 from leadline.foreign import read_plain, reading
 from leadline.published.document import Published, read_published
-from leadline.store.files import storing, write_whole
+from leadline.store.files import storing
 from leadline.store.reader import KIND_PUBLISHED, Result
 from leadline.store.writer import create_result
 from leadline.written.yaml_source import SOURCE_MAX_BYTES

@@ -15,8 +15,9 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, overload
 
+from leadline.durable import written_whole
 from leadline.foreign import reading
-from leadline.store.files import make_directory, storing, written_whole
+from leadline.store.files import make_directory, storing
 from leadline.store.parquet import SampleLines, fitted, opened, sample_lines_of
 from leadline.store.tables import LatencyRow, Row, SeriesRow, TrialRow, columns, schema, to_arrow
 

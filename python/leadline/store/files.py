@@ -1,17 +1,15 @@
-"""Names and safe writing of the files in a result directory."""
+"""Names of the files in a result directory, its directories, and what cannot be written there."""
 
 from __future__ import annotations
 
 import errno
 import os
-import re
-import secrets
-import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
+from leadline.durable import is_unfinished, sync_directory, written_whole
 from leadline.errors import LeadlineError, StoreError
 from leadline.removal import open_in, remove_entries
 from leadline.trusted import require_own_place
@@ -29,17 +27,6 @@ RESULT_VERSION = 1
 MARK = ".leadline"  # in a directory of ours while it is made
 _SMALL_BYTES = 64 << 10
 _TABLE_DEPTH = 2  # tables stand in a result, those of each host in `by_host`
-_UNFINISHED = re.compile(r"\.leadline-[0-9a-f]{16}")
-
-
-def unfinished(path: Path) -> Path:
-    """Beside `path`, a name that nobody can foresee, for what gets its own name once it is whole."""
-    return path.with_name(f".leadline-{secrets.token_hex(8)}")
-
-
-def is_unfinished(name: str) -> bool:
-    """Whether a name is of that kind."""
-    return bool(_UNFINISHED.fullmatch(name))
 
 
 def discard_unfinished(path: Path, opened: int) -> None:
@@ -61,32 +48,6 @@ def _discard_in_tables(path: Path, opened: int, depth: int) -> None:
                     _discard_in_tables(path / name, table, depth - 1)
             finally:
                 os.close(table)
-
-
-def write_whole(path: Path, data: bytes) -> None:
-    """Write a file so that a crash leaves the old one or the new one, never a part."""
-    with written_whole(path) as file:
-        file.write(data)
-
-
-@contextmanager
-def written_whole(path: Path) -> Iterator[BinaryIO]:
-    """A file that is there, and durable, once the block ends well; after any other end all is as it was.
-
-    It is as private as its directory.
-    """
-    partial = unfinished(path)
-    with open(partial, "xb", opener=private_opener) as file:  # a new one: no link, no FIFO of others
-        try:
-            yield file
-            file.flush()
-            os.fsync(file.fileno())
-            partial.replace(path)
-        except BaseException:
-            with suppress(OSError):
-                partial.unlink()
-            raise
-    sync_directory(path.parent)
 
 
 def write_table(directory: Path, trial: str, table: Any, **options: Any) -> None:
@@ -118,29 +79,6 @@ def make_parents(path: Path) -> None:
         parent.mkdir(exist_ok=True)
         require_own_place(parent)  # another account may have been the first
         sync_directory(parent.parent)
-
-
-def private_opener(path: str, flags: int) -> int:
-    """For `open`: a new file is for those only who may enter its directory; no link is followed."""
-    mode = os.stat(os.path.dirname(path) or ".").st_mode & 0o666  # noqa: PTH116, PTH120 - `open` hands text
-    return os.open(path, flags | os.O_NOFOLLOW, mode)
-
-
-def new_file(path: Path, *, buffering: int = -1) -> BinaryIO:
-    """A new file to write, as private as its directory. It replaces a plain file, and nothing else."""
-    with suppress(FileNotFoundError):
-        if stat.S_ISREG(path.lstat().st_mode):
-            path.unlink()
-    return open(path, "xb", buffering=buffering, opener=private_opener)
-
-
-def sync_directory(path: Path) -> None:
-    """Make a rename or a creation in this directory durable."""
-    descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 @contextmanager

@@ -16,8 +16,9 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from leadline.durable import write_whole
 from leadline.foreign import parse_json, within_memory
-from leadline.store.files import JOURNAL, compression_of, write_whole
+from leadline.store.files import JOURNAL, compression_of
 from leadline.store.parquet import fitted, opened
 from leadline.store.tables import schema
 from leadline.trusted import believed_accounts, why_not_place
@@ -109,7 +110,7 @@ def write_index(result: Path, rows: Sequence[IndexRow]) -> bool:
     buffer = io.BytesIO()
     pq.write_table(table, buffer, compression=compression_of(table))
     try:
-        write_whole(result / INDEX, buffer.getvalue())
+        write_whole(result / INDEX, buffer.getvalue(), durable=False)
     except OSError:
         return False
     return True

@@ -13,9 +13,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from leadline.durable import private_opener
 from leadline.errors import ResultError
 from leadline.foreign import RESTORE, parse_json, read_plain, reading
-from leadline.store.files import private_opener, storing
+from leadline.store.files import storing
 
 _BYTES_MAX = 256 << 20
 _PART = re.compile(r"[-+.\\a-zA-Z0-9]{1,5}")  # of a number, a word or an escape

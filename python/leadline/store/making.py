@@ -16,9 +16,10 @@ from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import NamedTuple
 
+from leadline.durable import is_unfinished, sync_directory, unfinished
 from leadline.errors import LeadlineError, UsageError
 from leadline.removal import discard_tree, open_directory
-from leadline.store.files import MARK, is_unfinished, make_parents, sync_directory, unfinished
+from leadline.store.files import MARK, make_parents
 from leadline.trusted import own_place, why_not_place
 
 _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")

@@ -8,20 +8,12 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
+from leadline.durable import written_whole
 from leadline.errors import ResultError, UsageError
 from leadline.published.store import DOCUMENT, read_document
 from leadline.store.bundles.write import bundle_trials
 from leadline.store.by_host import BY_HOST, read_by_host
-from leadline.store.files import (
-    HOST_FILES,
-    JOURNAL,
-    MANIFEST,
-    OUTPUT,
-    PROOF,
-    WORKFLOWS,
-    make_directory,
-    written_whole,
-)
+from leadline.store.files import HOST_FILES, JOURNAL, MANIFEST, OUTPUT, PROOF, WORKFLOWS, make_directory
 from leadline.store.making import made_result
 from leadline.store.own.acks import ACKS
 from leadline.store.own.proposals import PROPOSALS, read_proposals

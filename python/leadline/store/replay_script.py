@@ -6,7 +6,8 @@ import struct
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from leadline.store.files import storing, write_whole
+from leadline.durable import write_whole
+from leadline.store.files import storing
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -10,6 +10,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from leadline.durable import private_opener, write_whole
 from leadline.errors import LeadlineError, ResultError, UsageError
 from leadline.foreign import parse_json, read_plain, reading
 from leadline.removal import discard_tree, open_in
@@ -22,11 +23,9 @@ from leadline.store.files import (
     RESULT_VERSION,
     discard_unfinished,
     make_directory,
-    private_opener,
     storing,
     unwritable,
     write_table,
-    write_whole,
 )
 from leadline.store.journal import Event, Journal, read_journal
 from leadline.store.making import made_result

@@ -9,8 +9,9 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from leadline.durable import write_whole
 from leadline.foreign import parse_json, read_plain, reading
-from leadline.store.files import WORKFLOWS, storing, write_whole
+from leadline.store.files import WORKFLOWS, storing
 from leadline.store.reader import KIND_WORKFLOWS, Result
 from leadline.store.writer import create_result
 from leadline.workflows.reading import Workflow

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path, PurePosixPath
 
+from leadline.durable import new_file, private_opener, write_whole
 from leadline.errors import ResultError, StoreError
 from leadline.foreign import reading
 from leadline.hosts.crew.calls import Order
@@ -19,15 +20,7 @@ from leadline.hosts.model import HostTrial
 from leadline.plan.model import PlannedCell, Trial
 from leadline.removal import discard_tree
 from leadline.store.by_host import StoredRows
-from leadline.store.files import (
-    HOST_FILES,
-    RECORDS,
-    make_directory,
-    new_file,
-    private_opener,
-    storing,
-    write_whole,
-)
+from leadline.store.files import HOST_FILES, RECORDS, make_directory, storing
 from leadline.store.tables import TABLES, LatencyRow, SeriesRow, TrialRow, to_arrow
 from leadline.store.writer import ResultWriter, StoredTrial
 from leadline.workloads.conducted import conducted

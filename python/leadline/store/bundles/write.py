@@ -9,6 +9,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from leadline.durable import write_whole
 from leadline.errors import LeadlineError
 from leadline.foreign import open_plain
 from leadline.store.bundles.form import (
@@ -22,7 +23,7 @@ from leadline.store.bundles.form import (
     read_bundles,
     table_file,
 )
-from leadline.store.files import make_directory, write_whole
+from leadline.store.files import make_directory
 from leadline.store.parquet import StoredTable, fitted
 from leadline.store.tables import TABLES, Row, schema
 

@@ -11,9 +11,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from leadline.durable import write_whole
 from leadline.errors import ResultError
 from leadline.foreign import parse_json, read_plain, reading
-from leadline.store.files import storing, write_whole
+from leadline.store.files import storing
 
 PROPOSALS = "proposals.json"
 _FORMAT = "leadline.proposals/1"

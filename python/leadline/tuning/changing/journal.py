@@ -18,10 +18,11 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from leadline.durable import sync_directory
 from leadline.errors import LeadlineError, RefusedChangeError, TuningError
 from leadline.trusted import why_not_file
 from leadline.tuning.changes import SettingChange
-from leadline.tuning.changing.records import RecordFile, sync_directory
+from leadline.tuning.changing.records import RecordFile
 from leadline.tuning.changing.state import (
     JournalledChange,
     JournalState,

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from leadline.durable import sync_directory
 from leadline.errors import RefusedChangeError, TuningError
 from leadline.foreign import parse_json, read_plain, reason_of
 
@@ -136,15 +137,6 @@ class RecordFile:
     def damaged(self, line: int, error: Exception) -> TuningError:
         """The error that names a line."""
         return TuningError(f"{self.path}, line {line}, is damaged: {reason_of(error)}", _DAMAGED)
-
-
-def sync_directory(directory: Path) -> None:
-    """Names that were made or changed in it are on disk when this returns. Raises OSError."""
-    descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 def _record(line: bytes) -> dict[str, Any]:

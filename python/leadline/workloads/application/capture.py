@@ -8,7 +8,7 @@ import selectors
 import threading
 from pathlib import Path
 
-from leadline.store.files import new_file
+from leadline.durable import new_file
 
 KEPT_BYTES_MAX = 1 << 20  # of each stream
 _TAIL_BYTES = 4096

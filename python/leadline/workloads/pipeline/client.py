@@ -16,10 +16,10 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+from leadline.durable import private_opener
 from leadline.foreign import parse_json, read_plain
 from leadline.interpreter import script_command, user_environment
 from leadline.observe.host.proc_parse import CpuTime, parse_net_dev, parse_stat
-from leadline.store.files import private_opener
 from leadline.store.names import checked_name
 from leadline.workloads.application.barrier import Start
 from leadline.workloads.application.copies import run_copies

@@ -11,11 +11,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from leadline.durable import new_file
 from leadline.foreign import parse_json
 from leadline.interpreter import module_command, module_environment
 from leadline.observe.clock import offset_ns
 from leadline.run.storage.own import make_in_own
-from leadline.store.files import make_directory, new_file
+from leadline.store.files import make_directory
 from leadline.store.own.stages import StageRow, write_stages
 from leadline.tracing.tables import TraceTables
 from leadline.workloads.application.barrier import Start

@@ -11,10 +11,10 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from leadline.durable import new_file
 from leadline.errors import EngineError
 from leadline.foreign import read_plain, reading
 from leadline.imported.fio import BYTES_MAX, FioReport, read_fio
-from leadline.store.files import new_file
 from leadline.workloads.io.fio.jobfile import job_file
 from leadline.workloads.io.fio.look import PROGRAM
 from leadline.workloads.io.fio.output import summary_of
