@@ -358,8 +358,13 @@ def test_a_target_that_is_remounted_during_a_trial(start: Start, study: Path, tm
         write_study(study, "w: {rw: write, bs: 4k, size: 64k, rate_iops: 8}")  # for two seconds
         with running(start, study, place, tmp_path / "r") as run_:
             run_.wait_for("trial_started")
-            subprocess.run(["mount", "-o", "remount,sync", str(place)], check=True)
-            run_.end()
+            worker = run_.worker()
+            worker.suspend()  # so that the trial lasts for as long as the mount takes
+            try:
+                subprocess.run(["mount", "-o", "remount,sync", str(place)], check=True)
+            finally:
+                worker.resume()
+            run_.end(STOPPED)
     finally:
         subprocess.run(["umount", str(place)], check=True)
     state, evidence = codes_of(tmp_path / "r")["a.w"]["target_changed"]

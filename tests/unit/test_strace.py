@@ -197,6 +197,20 @@ def test_a_child_appears_before_its_clone_returned(log: Log) -> None:
     assert rows[2].executable == "/bin/child"
 
 
+def test_a_child_and_its_own_child_are_over_before_the_clone_returned(log: Log) -> None:
+    log.line("fork( <unfinished ...>").call("set_robust_list(0x7f, 24) = 0", 101)
+    log.call("fork() = 102", 101).call("set_robust_list(0x7f, 24) = 0", 102)
+    log.line("+++ exited with 0 +++", 102).line("+++ exited with 0 +++", 101)
+    tables = log.line("<... fork resumed>) = 101 <0.000200>").read()
+    rows = tables.processes
+    assert [(row.pid, row.parent, row.end) for row in rows] == [
+        (100, None, "exit"),
+        (101, 0, "exit"),
+        (102, 1, "exit"),
+    ]
+    assert tables.warnings == ()
+
+
 def test_an_exec_in_a_thread_takes_the_place_of_the_process(log: Log) -> None:
     log.call("clone3({flags=CLONE_VM|CLONE_FILES|CLONE_THREAD}, 88) = 101")
     log.line('execve("/bin/next", ["next"], 0x1 <unfinished ...>', 101)

@@ -144,6 +144,9 @@ class StraceReader:
             self._held.setdefault(thread, []).append((now, found))
             return
         self._take(thread, now, found)
+        # Only now: a thread that waited may announce another that waits, in a later one of its lines.
+        while self._held and not self._births_under_way():
+            self._release(next(iter(self._held)))
 
     def _time(self, stamp: Stamp) -> int:
         if stamp.time_ns is None:
@@ -188,9 +191,6 @@ class StraceReader:
         self._now_ns = max(self._now_ns, end)
         if found.name in BIRTHS and found.result is not None and found.result in self._held:
             self._release(found.result)
-        if self._held and not self._births_under_way():
-            for waiting in list(self._held):
-                self._release(waiting)
 
     def _release(self, thread: int) -> None:
         for at, held in self._held.pop(thread, ()):
