@@ -81,7 +81,7 @@ def test_a_file_that_was_appended_to_has_its_heading_again() -> None:
         ("elbencho", "operation,time ms [last]\nREAD,-5\n", "no figure"),
         ("elbencho", "operation,time ms [last]\nREAD\n", "a row has no"),
         ("elbencho", '{"phase_type": "READ"}', "no phase of elbencho"),
-        ("elbencho", '{"phase_type": ', "damaged"),
+        ("elbencho", '{"phase_type": ', "cannot be read"),
     ],
 )
 def test_what_is_none_is_refused_and_nothing_is_written(
