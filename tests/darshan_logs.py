@@ -7,10 +7,9 @@ import struct
 from pathlib import Path
 from typing import Any
 
-POSIX, HEATMAP = 1, 15
-_VERSIONS = {POSIX: 4, HEATMAP: 1}
+POSIX, STDIO, HEATMAP = 1, 9, 15
+_VERSIONS = {POSIX: 4, STDIO: 2, HEATMAP: 1}
 _ZLIB = 0
-COUNTERS, TIMES = 69, 17
 
 
 def brought(name: str) -> Path:
@@ -85,13 +84,22 @@ def _library_path() -> str:
 
 def posix_record(number: int, rank: int, **counters: float) -> bytes:
     """One record of the POSIX module, 0 where nothing is given."""
+    return _record("POSIX", number, rank, counters)
+
+
+def stdio_record(number: int, rank: int, **counters: float) -> bytes:
+    """One record of the STDIO module, 0 where nothing is given."""
+    return _record("STDIO", number, rank, counters)
+
+
+def _record(module: str, number: int, rank: int, counters: dict[str, float]) -> bytes:
     from darshan.backend import cffi_backend
 
-    whole: list[Any] = cffi_backend.counter_names("POSIX")
-    parts: list[Any] = cffi_backend.fcounter_names("POSIX")
-    integers = [int(counters.get(name.removeprefix("POSIX_"), 0)) for name in whole]
-    floats = [float(counters.get(name.removeprefix("POSIX_"), 0)) for name in parts]
-    return struct.pack(f"<Qq{COUNTERS}q{TIMES}d", number, rank, *integers, *floats)
+    whole: list[Any] = cffi_backend.counter_names(module)
+    parts: list[Any] = cffi_backend.fcounter_names(module)
+    integers = [int(counters.get(name.removeprefix(f"{module}_"), 0)) for name in whole]
+    floats = [float(counters.get(name.removeprefix(f"{module}_"), 0)) for name in parts]
+    return struct.pack(f"<Qq{len(whole)}q{len(parts)}d", number, rank, *integers, *floats)
 
 
 def heat_record(number: int, rank: int, bin_s: float, written: list[int], read: list[int]) -> bytes:

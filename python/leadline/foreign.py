@@ -19,7 +19,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from leadline.errors import LeadlineError, ResultError, SpecError
+from leadline.errors import LeadlineError, ResultError, SpecError, UsageError
 from leadline.shortage import shortage_of
 from leadline.trusted import believed_accounts
 
@@ -51,7 +51,9 @@ def reading(what: object, remedy: str = RESTORE, error: type[LeadlineError] = Re
     except Exception as problem:
         if lacking := shortage_of(problem):
             raise error(f"{what} cannot be read: {lacking[0]}", lacking[1]) from problem
-        state = "cannot be read" if isinstance(problem, OSError | MemoryError) else "is damaged"
+        # What others made and somebody named may be whole, and only of another form than is read.
+        own = not issubclass(error, UsageError) and not isinstance(problem, OSError | MemoryError)
+        state = "is damaged" if own else "cannot be read"
         raise error(f"{what} {state}: {reason_of(problem)}", remedy) from problem
 
 

@@ -16,7 +16,17 @@ pytest.importorskip("darshan", reason="PyDarshan is not installed (leadline[dars
 
 from builders import clock
 
-from darshan_logs import HEATMAP, POSIX, brought, heat_record, make_log, posix_record, with_posix
+from darshan_logs import (
+    HEATMAP,
+    POSIX,
+    STDIO,
+    brought,
+    heat_record,
+    make_log,
+    posix_record,
+    stdio_record,
+    with_posix,
+)
 from leadline.errors import UsageError
 from leadline.store.reader import open_result
 from leadline.tracing.counted.lives import ALL_RANKS
@@ -145,6 +155,13 @@ def test_modules_without_counters_here_are_named() -> None:
     tables = read_darshan([brought("noposix.darshan")])
     assert any("no POSIX module" in warning for warning in tables.warnings)
     assert "LUSTRE" in tables.source
+
+
+def test_a_program_that_used_stdio_alone_is_seen_whole(tmp_path: Path) -> None:
+    log = make_log(tmp_path / "stdio.darshan", {STDIO: stdio_record(1, 0, WRITES=3, BYTES_WRITTEN=30)})
+    tables = read_darshan([log])
+    assert sum(row.bytes_written for row in tables.processes) == 30
+    assert tables.warnings == ()
 
 
 def test_modules_that_are_not_read_make_no_count_doubtful() -> None:

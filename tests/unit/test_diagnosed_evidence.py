@@ -210,3 +210,33 @@ def test_a_receiver_that_this_run_keeps_busy_is_not_accused(own: str) -> None:
     full = {**figures(), "receiver_full_share": 0.8, "receiver_full_at": "osd.1"}
     assert named(full) == ["receiver_full"]
     assert "receiver_full" not in named({**full, own: 0.97})
+
+
+def slow_pings(**changes: Any) -> Figures:
+    """Of a trial in which Ceph warns of slow pings, and the OSDs that run here wait for each other."""
+    late = {"osd_peers_s": 0.08, "latency_s": 0.1, "osd_thread_share": 0.1, "cpu_share": 0.3}
+    return {**made_anew([]), "pings_slow": 1.0, "health_checks": "OSD_SLOW_PING_TIME_BACK", **late, **changes}
+
+
+def test_slow_pings_of_osds_that_run_here_name_the_network_where_nothing_here_explains_them() -> None:
+    assert "pings_slow" in named(slow_pings())
+    for other in (
+        {"cpu_share": 0.99},
+        {"cpu_share": None},
+        {"osd_stopped_share": 0.1},
+        {"osd_throttled_per_s": 5.0},
+        {"osd_peers_s": 0.001},
+    ):
+        assert "pings_slow" not in named(slow_pings(**other)), other
+
+
+def test_slow_pings_of_osds_that_run_elsewhere_are_named_whatever_this_host_does() -> None:
+    assert "pings_slow" in named(slow_pings(osd_thread_share=None, cpu_share=0.85))
+
+
+def test_a_store_that_commits_late_on_a_host_with_full_cpus_has_no_slow_device() -> None:
+    late = {"slow_osd": "osd.1", "slow_osd_factor": 9.0, "slow_osd_commit_s": 0.2, "latency_s": 0.21}
+    here = {**made_anew([]), **late, "osd_thread_share": 0.1, "cpu_share": 0.3}
+    assert "osd_slow_device" in named(here)
+    assert "osd_slow_device" not in named({**here, "cpu_share": 0.99})
+    assert "osd_slow_device" in named({**here, "cpu_share": 0.99, "osd_thread_share": None})

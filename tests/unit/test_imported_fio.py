@@ -189,6 +189,20 @@ def test_a_number_that_fio_printed_as_nan_hides_no_other() -> None:
     assert found.operations == 1000
 
 
+def test_a_file_that_is_whole_and_cannot_be_used_is_not_called_damaged(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    one = row()
+    one["mixed"] = one.pop("read")
+    del one["write"]
+    one["job options"]["rw"] = "randrw"
+    (tmp_path / "a.json").write_text(json.dumps(document(one)))
+    assert run_command_line(["import", "fio", str(tmp_path / "a.json"), "-o", str(tmp_path / "made")]) == 2
+    said = " ".join(capsys.readouterr().err.split())
+    assert "a.json cannot be read: jobs[0] has reads and writes in one sum" in said
+    assert "damaged" not in said
+
+
 def test_unified_reporting_of_one_direction_is_that_direction() -> None:
     one = row()
     one["mixed"] = one.pop("read")

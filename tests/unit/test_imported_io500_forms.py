@@ -72,6 +72,13 @@ def test_the_script_and_the_program_have_the_same_rates_and_scores() -> None:
             assert values[0] == pytest.approx(values[1])
 
 
+def test_the_scripts_whole_output_which_has_each_line_twice_is_the_same_run() -> None:
+    lines = script().splitlines()
+    whole = [f"[Starting] phase\n{line}\n" for line in lines[:-1]]
+    output = "\n".join(["System:  client1", *whole, "[Skipping] mdreal", *lines])
+    assert io500_document(output, "x") == io500_document(script(), "x")
+
+
 @pytest.mark.parametrize(
     "tag", ["[SCORE]", "[SCORE ]", "[SCORE-valid]", "[SCORE INVALID]", "[SCORE-invalid]"]
 )
@@ -125,3 +132,14 @@ def test_the_import_reads_the_logs_that_lie_beside_the_summary(
     made = str(tmp_path / "made")
     assert run_command_line(["import", "io500", str(tmp_path), "-o", made]) == 0
     assert "IO500 takes mdtest_easy_write from its log" in " ".join(capsys.readouterr().err.split())
+
+
+def test_logs_beside_a_summary_of_another_name_may_be_of_another_run_and_accuse_nothing(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "result_summary.txt").write_text("of a later run")
+    older = tmp_path / "io-500-summary.2018.11.10-20.09.41.txt"
+    older.write_text(script())
+    (tmp_path / "mdtest_easy_write.txt").write_text(mdtest("File creation", 12_000.0))
+    assert run_command_line(["import", "io500", str(older), "-o", str(tmp_path / "made")]) == 0
+    assert "DOUBTFUL" not in capsys.readouterr().err

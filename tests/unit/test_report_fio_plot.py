@@ -13,7 +13,7 @@ from test_imported_fio import document, row
 from findings_examples import typical
 from leadline.cli.main import run_command_line
 from leadline.errors import UsageError
-from leadline.report.renderers.fio import fio_files
+from leadline.report.renderers.fio import fio_files, to_fio
 from leadline.report.renderers.fio_shares import latency_shares, rate_samples, shares_of_cpu
 from leadline.verdict.model import Cell, Curve, Line, TrialView
 
@@ -132,3 +132,18 @@ def test_the_command_writes_a_directory_and_never_into_a_result(tmp_path: Path) 
     assert [path.name for path in plots.rglob("*.json")] == ["one.json"]
     assert run_command_line(["report", made, "--format", "fio-plot", "-o", made]) == 2
     assert run_command_line(["report", made, "--format", "fio-plot"]) == 2
+
+
+@pytest.mark.parametrize("state", ["error", "hung"])
+def test_a_job_that_failed_has_an_error_and_all_of_fios_keys_with_nothing_moved(state: str) -> None:
+    failed = cell(trials=(TrialView("t0001", 1, 1, state, None, {}),), lines=(), curves=())
+    (job,) = json.loads(to_fio(replace(typical(), cells=(failed,))))["jobs"]
+    assert job["error"] == 1
+    moved = job["read"]
+    assert (moved["iops"], moved["bw"], moved["io_bytes"], moved["lat_ns"]["N"]) == (0, 0, 0, 0)
+
+
+def test_a_cell_that_was_not_run_is_no_job() -> None:
+    left_out = cell(validity=replace(cell().validity, state="NOT_RUN"))
+    found = json.loads(to_fio(replace(typical(), cells=(cell(), left_out))))["jobs"]
+    assert [job["jobname"] for job in found] == [cell().id]

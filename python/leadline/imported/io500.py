@@ -98,12 +98,13 @@ def _read(text: str) -> tuple[dict[str, _Phase], re.Match[str] | None]:
     for line in text.splitlines():
         if match := _PHASE.match(line.strip()):
             phase = match[2].replace("-", "_")
-            if phase in phases:
-                raise ValueError(f"it has {match[2]} twice: name the summary of one run")
             invalid = _INVALID.search(match[1] + match[6]) is not None
-            phases[phase] = _Phase(match[3], _UNITS[match[4]], match[5], invalid)
-        elif found := _SCORE.match(line.strip()):
-            score = found
+            found = _Phase(match[3], _UNITS[match[4]], match[5], invalid)
+            # The script's own output has each line when the phase ends, and again in its summary.
+            if phases.setdefault(phase, found) != found:
+                raise ValueError(f"it has {match[2]} twice, with other metrics: name the summary of one run")
+        elif of_run := _SCORE.match(line.strip()):
+            score = of_run
     return phases, score
 
 

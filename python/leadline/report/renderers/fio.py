@@ -2,9 +2,10 @@
 
 Each cell is one job; its blocks are added up, as fio does with `group_reporting`. Every job has `read`,
 `write` and `trim` with all of fio's keys: what did not move is 0, and what has no samples is 0 beside
-`samples` or `N` of 0, as fio writes it. A number that exists and that leadline does not know is absent, never
-0. What fio has no word for is under the key `leadline` of each job. INVALID stands in the name of its job, so
-that a plot of it carries the word.
+`samples` or `N` of 0, as fio writes it. So it is of a job that failed, which has an `error`; a cell that was
+not run is no job. A number that exists and that leadline does not know is absent, never 0. What fio has no
+word for is under the key `leadline` of each job. INVALID stands in the name of its job, so that a plot of it
+carries the word.
 """
 
 from __future__ import annotations
@@ -52,7 +53,7 @@ def to_fio(findings: Findings) -> str:
     if findings.frame.no_jobs:
         raise UsageError(findings.frame.no_jobs, "use --format html, md, csv, json or openmetrics")
     places = enumerate(findings.cells)
-    return _document(findings, [(place, cell) for place, cell in places if cell.metrics])
+    return _document(findings, [(place, cell) for place, cell in places if _was_run(cell)])
 
 
 def fio_files(findings: Findings) -> dict[str, str]:
@@ -64,12 +65,16 @@ def fio_files(findings: Findings) -> dict[str, str]:
         raise UsageError(findings.frame.no_jobs, "use --format html, md, csv, json or openmetrics")
     found = {}
     for place, cell in enumerate(findings.cells):
-        if cell.metrics and {"rw", "bs"} <= cell.job.keys():
+        if _was_run(cell) and {"rw", "bs"} <= cell.job.keys():
             target, work = (re.sub(r"[^A-Za-z0-9_-]", "_", name) for name in (cell.target, cell.work))
             found[f"{target}/{work}.json"] = _document(findings, [(place, cell)])
     if not found:
         raise UsageError("the result has no cell of reads and writes", "use --format json")
     return found
+
+
+def _was_run(cell: Cell) -> bool:
+    return bool(cell.metrics) and cell.validity.state != "NOT_RUN"
 
 
 def _document(findings: Findings, cells: Sequence[tuple[int, Cell]]) -> str:
@@ -102,13 +107,14 @@ def _when(created: str) -> dict[str, Any]:
 def _job(cell: Cell, place: int, words: str) -> dict[str, Any]:
     state = cell.validity.state
     job: dict[str, Any] = {
-        "jobname": f"{cell.id} [{state}]" if state in ("INVALID", "NOT_RUN") else cell.id,
+        "jobname": f"{cell.id} [{state}]" if state == "INVALID" else cell.id,
         "groupid": place,
-        "error": int(any(trial.state == "error" for trial in cell.trials)),
+        "error": int(any(trial.state in ("error", "hung") for trial in cell.trials)),
         "job options": _options(cell.job),
     }
+    failed = bool(cell.trials) and all(trial.state != "complete" for trial in cell.trials)
     for direction in _DIRECTIONS:
-        moved = direction in cell.shown.directions and not _is_idle(cell, direction)
+        moved = not failed and direction in cell.shown.directions and not _is_idle(cell, direction)
         found = _IDLE | (_direction(cell, direction) if moved else {})
         job[direction] = {key: value for key, value in found.items() if value is not None}
     job["sync"] = _sync(cell)

@@ -409,7 +409,8 @@ def _warnings(logs: Sequence[DarshanLog]) -> list[str]:
             found.append(
                 f"{log.name} has counters of none of {', '.join(COUNTED)}: nothing is known of its I/O"
             )
-        elif "POSIX" not in log.modules:
+        elif "POSIX" not in log.modules and set(log.about["modules"]) - {"HEATMAP"} != {"STDIO"}:
+            # A program that used STDIO alone has none either: Darshan keeps no module without a record.
             found.append(f"{log.name} has no POSIX module: what went below STDIO and MPI-IO is not known")
     return found
 

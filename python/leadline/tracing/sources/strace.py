@@ -10,6 +10,7 @@ from leadline.errors import UsageError
 from leadline.foreign import reading
 from leadline.tracing.sources.strace_calls import Interpreter
 from leadline.tracing.sources.strace_lines import (
+    COUNTED,
     NS,
     Begun,
     Call,
@@ -22,6 +23,7 @@ from leadline.tracing.sources.strace_lines import (
     event,
     first_directory,
     head,
+    raw,
 )
 from leadline.tracing.sources.strace_processes import BIRTHS
 from leadline.tracing.sources.strace_tables import Reading, tables
@@ -132,6 +134,9 @@ class StraceReader:
         if found is None:
             self.reading.damage(body)
             return
+        if found is COUNTED:
+            self.reading.summary = True
+            return
         if isinstance(found, Passed) and stamp.style == "none":  # a message, or a line of a stack: no time
             return
         self.reading.understood += 1
@@ -187,6 +192,10 @@ class StraceReader:
 
     def _call(self, thread: int, start: int, found: Call) -> None:
         self._calls.call(thread, start, found)
+        if found.name == "exit_group":
+            self._family.leaving(thread, found.arguments, start)
+        elif raw(found):
+            self.reading.styles.add("raw")
         end = start + (found.duration_ns or 0)
         self._now_ns = max(self._now_ns, end)
         if found.name in BIRTHS and found.result is not None and found.result in self._held:
@@ -218,10 +227,15 @@ class StraceReader:
         while self._held:
             self._release(next(iter(self._held)))
         reading = self.reading
+        if reading.summary and not self._family.processes:
+            raise UsageError(f"{name} is no log of strace's calls, it has their counts (-c)", _REMEDY)
         if not self._family.processes or reading.damaged > reading.understood:
             raise UsageError(f"{name} is no log of strace, {reading.first_damage()}", _REMEDY)
         if "relative" in reading.styles:
             raise UsageError(f"{name} has times relative to the line before (-r)", _REMEDY)
+        if "raw" in reading.styles:
+            raise UsageError(f"{name} has numbers in place of names (-X raw, -e raw)", _REMEDY)
+        self._family.left()
         reading.unfinished += len(self._begun)
         reading.wall_ns = self._now_ns
         return tables(self._calls.world, reading)

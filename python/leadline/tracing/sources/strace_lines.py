@@ -11,8 +11,9 @@ _HEAD = re.compile(
     r"(?:\[pid +(\d{1,7})(?:<[^<>]*>)?\] +|(\d{1,7})(?:<[^<>]*>)? +)?"
     r"(?:(\d{9,11})(?:\.(\d{1,9}))? +|(\d\d):(\d\d):(\d\d)(?:\.(\d{1,9}))? +|(\d{1,8}\.\d+) +)?"
 )
-# Between time and call: the call's number (-n), and the address that it was made from (-i).
-_NUMBERS = re.compile(r"(?:\[ *\d+\] +)?(?:\[(?:[0-9a-f]{8,16}|\?+)\] +)?")
+# Between time and call: the time since the line before (-r beside -t), the call's number (-n), and the
+# address that it was made from (-i).
+_NUMBERS = re.compile(r"(?:\(\+ *\d+\.\d+\) +)?(?:\[ *\d+\] +)?(?:\[(?:[0-9a-f]{8,16}|\?+)\] +)?")
 # What almost every line begins with: -f -ttt -o.
 _USUAL = re.compile(r"(\d{1,7}) +(\d{9,11})\.(\d{6}) ")
 # The last `) = ` of a line ends the arguments: no string can follow it, only a comment and the duration.
@@ -27,17 +28,26 @@ _RESUMED = re.compile(r"<\.\.\. ([a-z_][a-z0-9_]*) resumed>(.*)$", re.DOTALL)
 _EXITED = re.compile(r"\+\+\+ exited with (\d+) \+\+\+$")
 _KILLED = re.compile(r"\+\+\+ killed by (SIG[A-Z0-9_+]+)(?: \(core dumped\))? \+\+\+$")
 _SUPERSEDED = re.compile(r"\+\+\+ superseded by execve in pid (\d+) \+\+\+$")
-_DESCRIPTOR = re.compile(r"(-?\d+|AT_FDCWD)(?:<((?:[^<>]|->)*)>(\(deleted\))?)?$")
+_DESCRIPTOR = re.compile(r"(-?\d+|AT_FDCWD)(?: /\* AT_FDCWD \*/)?(?:<((?:[^<>]|->)*)>(\(deleted\))?)?$")
 _DESCRIPTOR_FIRST = re.compile(r"(-?\d+)(?:<((?:[^<>]|->)*)>(\(deleted\))?)?(?:,|$)")
 _TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"(?:\.\.\.)?|<(?:[^<>]|->)*>|[\[\]{}(),]|[^"<>\[\]{}(),]+|.', re.DOTALL)
 # Two ways in which -y tells the directory that a program was started in.
-_STARTED_IN = re.compile(r"\(AT_FDCWD<(/[^<>]*)>")
+_STARTED_IN = re.compile(r"\((?:-100 /\* )?AT_FDCWD(?: \*/)?<(/[^<>]*)>")
 _OPENED_THERE = re.compile(r'(?:open|creat|openat)\((?:AT_FDCWD, )?"([^"/.\\][^"\\]*)".* = \d+<(/[^<>]*)>')
+# What -c writes instead of calls, and -C behind them.
+_COUNTED = re.compile(r"% time |-{6} -{6}|(?: *\d{1,3}\.\d\d +)?\d+\.\d{6} +\d+ ")
+# What -yy adds to the path of a device.
+_DEVICE = re.compile(r"<(?:char|block) \d+:\d+>(?=>)")
+# -X raw and -e raw write numbers: who opens what how, and what a child shares, is then not told.
+_RAW = re.compile(r"flags=0x[0-9a-f]+(?![0-9a-f]| /\*)|^0x")
+_OPENS = frozenset(("open", "openat"))
+_NAMED = frozenset(("clone", "clone3", "read", "write", "pread64", "pwrite64"))
 _ESCAPE = re.compile(rb"\\(?:([0-7]{1,3})|x([0-9a-fA-F]{2})|(.))", re.DOTALL)
 _LETTERS = {b"n": b"\n", b"t": b"\t", b"r": b"\r", b"v": b"\v", b"f": b"\f", b"a": b"\a", b"b": b"\b"}
 
 DELETED = " (deleted)"
-_FRAME = " > "  # begins each line of a stack (-k)
+_CURRENT_DIRECTORY = "-100"  # AT_FDCWD by -X verbose
+_BELOW = (" > ", " | ")  # begin the lines of a stack (-k), and of bytes that are dumped (-e read, -e write)
 NS = 1_000_000_000
 
 
@@ -92,6 +102,7 @@ class Passed:
 
 
 PASSED = Passed()
+COUNTED = Passed()  # the counts of -c
 Event = Call | Begun | Resumed | Ended | Passed
 
 
@@ -120,7 +131,7 @@ def head(line: str) -> tuple[Stamp, str]:
 
 
 def _after_numbers(body: str) -> str:
-    if not body.startswith("["):
+    if not body.startswith(("[", "(+")):
         return body
     match = _NUMBERS.match(body)
     return body if match is None else body[match.end() :]
@@ -128,6 +139,8 @@ def _after_numbers(body: str) -> str:
 
 def event(body: str) -> Event | None:
     """What a line without its head says; None when it is nothing of strace."""
+    if "<char " in body or "<block " in body:
+        body = _DEVICE.sub("", body)
     if body.endswith("...>"):
         match = _UNFINISHED.match(body)
         return Begun(match[1], match[2]) if match else None
@@ -139,7 +152,9 @@ def event(body: str) -> Event | None:
         return Resumed(match[1], match[2]) if match else None
     if body.startswith("+++ "):
         return _ended(body)
-    return PASSED if body.startswith(("--- ", "strace: ", _FRAME)) else None
+    if body.startswith(("--- ", "strace: ", *_BELOW)):
+        return PASSED
+    return COUNTED if _COUNTED.match(body) else None
 
 
 def call(body: str) -> Call | None:
@@ -153,6 +168,13 @@ def call(body: str) -> Call | None:
     if path is not None and deleted:
         path += DELETED
     return Call(name, arguments, value, path, error, duration)
+
+
+def raw(found: Call) -> bool:
+    """True where a call has numbers in place of names."""
+    if found.name in _OPENS:
+        return "O_" not in found.arguments
+    return found.name in _NAMED and _RAW.search(found.arguments) is not None
 
 
 def c_number(text: str) -> int | None:
@@ -220,7 +242,7 @@ def descriptor(argument: str) -> tuple[int | None, str | None] | None:
     match = _DESCRIPTOR.match(argument)
     if match is None:
         return None
-    number = None if match[1] == "AT_FDCWD" else int(match[1])
+    number = None if match[1] in ("AT_FDCWD", _CURRENT_DIRECTORY) else int(match[1])
     return number, _annotated(match[2], match[3])
 
 

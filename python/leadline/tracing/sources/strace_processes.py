@@ -8,7 +8,7 @@ from array import array
 from dataclasses import dataclass
 
 from leadline.tracing.counters import FileCounters
-from leadline.tracing.sources.strace_lines import DELETED, Call, split, text, unescape
+from leadline.tracing.sources.strace_lines import DELETED, Call, c_number, split, text, unescape
 
 BIRTHS = frozenset(("clone", "clone3", "fork", "vfork"))
 EXECS = {"execve": 0, "execveat": 1}  # where their path stands
@@ -51,6 +51,7 @@ class Process:
         self.ended_ns: int | None = None
         self.end = "unknown"
         self.status: int | None = None
+        self.leaving: tuple[int | None, int] | None = None  # what exit_group was called with, and when
         self.alive: set[int] = {pid}
         self.threads = 1
         self.descriptors: dict[int, Description] = {} if parent is None else dict(parent.descriptors)
@@ -146,6 +147,19 @@ class Family:
         else:
             number = getattr(signal, killed_by, None)
             process.finish("signal", None if number is None else int(number), at_ns)
+
+    def leaving(self, thread: int, arguments: str, at_ns: int) -> None:
+        """A thread called exit_group, which never returns."""
+        process = self.by_thread.get(thread)
+        if process is not None:
+            code = c_number(arguments)
+            process.leaving = None if code is None else code & 255, at_ns
+
+    def left(self) -> None:
+        """Behind the last line: whoever called exit_group has ended, where -q left that line out, too."""
+        for process in self.processes:
+            if process.end == "unknown" and process.leaving is not None:
+                process.finish("exit", *process.leaving)
 
     def _add(self, pid: int, parent: Process | None, at_ns: int) -> Process:
         process = Process(len(self.processes), pid, parent, at_ns)

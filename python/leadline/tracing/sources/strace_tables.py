@@ -41,6 +41,7 @@ class Reading:
     halves: int = 0  # ends of calls without their beginnings
     unfinished: int = 0
     cut: bool = False
+    summary: bool = False  # the counts of -c or -C are there
     styles: set[str] = field(default_factory=set)
     started_unix_ns: int | None = None
     wall_ns: int = 0
@@ -206,9 +207,14 @@ def _warnings(world: World, reading: Reading, filtered: bool) -> list[str]:
         )
     endless = sum(1 for process in world.family.processes if process.end == "unknown")
     if endless:
-        found.append(f"the end of {endless} processes is not in the log: it was cut, or strace was detached")
+        found.append(
+            f"the end of {endless} processes is not in the log: it was cut, strace was detached, "
+            "or -q left it out"
+        )
     if world.family.strangers:
-        found.append(f"the beginning of {world.family.strangers} processes is not in the log (no -f, or -p)")
+        found.append(
+            f"the beginning of {world.family.strangers} processes is not in the log (no -f, -p, or -z)"
+        )
     if world.other.unknown_descriptors:
         found.append(
             f"{world.other.unknown_descriptors} reads and writes are on descriptors of unknown origin: they "
