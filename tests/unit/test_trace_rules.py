@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -75,6 +76,23 @@ def quiet(number: int = 0, **changes: Any) -> Any:
     return process(number, **{"seconds": seconds, "ended_ns": SECOND // 2, **changes})
 
 
+# What looks from outside saw of half a second without a CPU.
+WAITS = {
+    "waiting_for_pages": {"seconds": {"page": 0.5}},
+    "unseen_calls": {"seconds": {"file": 0.5}},
+    "waiting_asleep": {"seconds": {"asleep": 0.5}},
+    "waiting_for_locks": {"seconds": {"lock": 0.5}},
+    "waiting_for_others": {"seconds": {"peer": 0.5}},
+    "waiting_for_cpus": {"seconds": {"page": 0.01}, "queued_s": 0.5},
+}
+# Beyond rows, of a rule that looks at CPU time.
+EXTRA: dict[str, dict[str, Any]] = {
+    "bound_by_compute": {"cpu_user_ns": SECOND // 2, "cpu_system_ns": 0},
+    **{
+        name: {"cpu_user_ns": 0, "cpu_system_ns": 0, "waits": {"looks": 20, "watched_s": 0.5, **waits}}
+        for name, waits in WAITS.items()
+    },
+}
 PROCESSES: dict[str, Sequence[Any]] = {
     "mostly_reads": [quiet(seconds={"read": 0.4, "write": 0, "meta": 0, "sync": 0})],
     "mostly_writes": [quiet(seconds={"read": 0, "write": 0.4, "meta": 0, "sync": 0})],
@@ -89,6 +107,7 @@ PROCESSES: dict[str, Sequence[Any]] = {
         quiet(2, seconds={"read": 0.45, "write": 0, "meta": 0, "sync": 0}),
     ],
     "bound_by_compute": [quiet(seconds={"read": 0.001, "write": 0, "meta": 0, "sync": 0})],
+    **{name: [quiet(seconds={"read": 0.001, "write": 0, "meta": 0, "sync": 0})] for name in WAITS},
 }
 
 
@@ -132,8 +151,11 @@ def test_processes_that_each_read_a_file_once_do_not_read_it_again() -> None:
 @pytest.mark.parametrize("name", sorted(PROCESSES))
 def test_a_rule_of_the_trial_holds(name: str) -> None:
     rows = OF_TRIAL.get(name, [])
-    held = found(tables(processes=tuple(PROCESSES[name]), files=files_table(rows)))
+    extra = {"wall_s": 0.5, "copies": [{"copy": 0, "wall_s": 0.5, "faults_major": 7, **EXTRA.get(name, {})}]}
+    content = tables(processes=tuple(PROCESSES[name]), files=files_table(rows))
+    held = found(replace(content, extra=extra) if name in EXTRA else content)
     assert name in held
+    assert set(held) & {*EXTRA} == {name} & {*EXTRA}
     assert held[name].cost_s is not None
     assert "unknown" not in held[name].examples[0]
 

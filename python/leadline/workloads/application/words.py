@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from leadline import units
+from leadline.tracing.figures import KINDS
 from leadline.verdict.answers.certain import confidence_words
 from leadline.verdict.face import KindAnswer
 from leadline.verdict.model import UNUSABLE, Comparison, Quantity, Statement
@@ -263,8 +264,11 @@ def load_of(place: CopiesCell, cpus: int | None) -> Load:
         for trial in place.trials
         if cpus and trial.measured_ns
     ]
-    compute = place.metric("compute_share").value
-    crowded = bool(cpus and place.copies > cpus and (compute or 0.0) >= thresholds()["compute_share"])
+    # Copies that outnumber the CPUs wait for them, too: what of their I/O and computing is computing decides.
+    compute = place.metric("compute_share").value or 0.0
+    active = compute + sum(place.metric(f"{kind}_share").value or 0.0 for kind in KINDS)
+    most = compute > 0 and compute >= thresholds()["compute_share"] * active
+    crowded = bool(cpus and place.copies > cpus and most)
     return Load(sum(seen) / len(seen) if seen else None, sum(own) / len(own) if own else 0.0, crowded)
 
 
