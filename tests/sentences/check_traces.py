@@ -39,6 +39,8 @@ RULES = (
     "repeated_opens",
     "repeated_stats",
     "failed_lookups",
+    "end_probes",
+    "serial_reads",
     "mostly_reads",
     "mostly_writes",
     "many_small_files",

@@ -207,14 +207,17 @@ def _looked(chance: random.Random, wall_s: float, cause: str = "") -> dict[str, 
 
 
 def random_waits(chance: random.Random, path: Path) -> Path:
-    """A process that is hardly in calls on files, and computes or waits for one thing."""
+    """A process that computes or waits for one thing: for reads, or hardly in calls on files."""
     wall_s = chance.uniform(2, 500)
-    seconds = {"read": wall_s * 0.02, "write": 0.0, "meta": 0.0, "sync": 0.0}
-    row = file_row(OPENS=1, STATS=0, READS=3, BYTES_READ=3 * MIB, F_READ_TIME=seconds["read"])
+    cause = chance.choice((*CAUSES, "reads", "ends"))
+    reads, ends, share = {"reads": (40, 0, 0.8), "ends": (160, 60, 0.8)}.get(cause, (3, 0, 0.02))
+    seconds = {"read": wall_s * share, "write": 0.0, "meta": 0.0, "sync": 0.0}
+    row = file_row(OPENS=max(1, ends), STATS=0, READS=reads, BYTES_READ=3 * MIB, F_READ_TIME=seconds["read"])
+    row |= {"SIZE_READ_0_100": ends, "MAX_BYTE_READ": 3 * MIB - 1}
     row |= {"BYTES_WRITTEN": 0, "WRITES": 0, "F_WRITE_TIME": 0.0, "F_META_TIME": 0.0}
     only = process(0, ended_ns=round(wall_s * SECOND), seconds=seconds, bytes_read=3 * MIB)
     account = {"copy": 0, "wall_s": wall_s, "end": "exit", "status": 0}
-    account |= _looked(chance, wall_s, chance.choice(CAUSES))
+    account |= _looked(chance, wall_s, cause if cause in CAUSES else "other")
     extra = {"wall_s": wall_s, "copies": [account]}
     tables = TraceTables("preload", (only,), files_table([row]), extra=extra)
     create_trace_result(path, {"t0001": tables}, title="prog", details={"program": ["prog"]}, now_ns=clock())
@@ -255,7 +258,8 @@ def random_environment(chance: random.Random, path: Path) -> Path:
         "bytes_read": sum(row["BYTES_READ"] for row in rows),
         "bytes_written": sum(row["BYTES_WRITTEN"] for row in rows),
     }
-    only = process(0, ended_ns=round(wall_s * SECOND), seconds=seconds, **moved_bytes)
+    # Its reads may be several at once: those of one thread are said to be one after another.
+    only = process(0, ended_ns=round(wall_s * SECOND), seconds=seconds, threads=2, **moved_bytes)
     account = {"copy": 0, "wall_s": wall_s, "end": "exit", "status": 0}
     extra = {"wall_s": wall_s, "copies": [account]}
     tables = TraceTables("preload", (only,), files_table(rows), extra=extra)

@@ -58,6 +58,7 @@ SAID_BY: Mapping[str, frozenset[str]] = {
     ),
     "copies": frozenset(
         (
+            "copies_bound",
             "copies_did_not_do_the_same",
             "copies_growth",
             "copies_model",
@@ -156,6 +157,8 @@ SAID_BY: Mapping[str, frozenset[str]] = {
     "waits": frozenset(
         (
             "rule_bound_by_compute",
+            "rule_end_probes",
+            "rule_serial_reads",
             "rule_unseen_calls",
             "rule_waiting_asleep",
             "rule_waiting_for_cpus",

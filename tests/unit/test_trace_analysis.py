@@ -36,6 +36,19 @@ def test_a_shell_that_waits_for_its_child_counts_no_time() -> None:
     assert (found.base_s, found.read, found.rest) == (1.0, 0.5, 0.5)
 
 
+def test_a_shell_waits_for_its_child_through_its_exec_and_through_its_own() -> None:
+    """As the kernel's tracer sees a fork: the child's first image ends at once, and its second runs."""
+    nothing = {"read": 0.0, "write": 0.0, "meta": 0.0, "sync": 0.0}
+    half, rest = SECOND // 10, SECOND // 2
+    rows = (
+        process(0, pid=7, ended_ns=rest, end="exec", seconds=nothing),
+        process(1, pid=8, parent=0, ended_ns=half, end="exec", seconds=nothing),
+        process(2, pid=8, parent=1, started_ns=half, seconds=nothing),
+        process(3, pid=7, parent=0, started_ns=rest, seconds=nothing),
+    )
+    assert shares(tables(processes=rows), 1.0).whole.base_s == pytest.approx(1.0)
+
+
 def test_threads_in_io_for_longer_than_their_process_lived_leave_no_known_remainder() -> None:
     found = shares(
         tables(processes=(process(seconds={"read": 3.0, "write": 1.0, "meta": 0, "sync": 0}),)), 1.0

@@ -55,6 +55,10 @@ FILES: dict[str, dict[str, Any]] = {
 }
 # What else of files a rule of the trial looks at.
 OF_TRIAL: dict[str, list[dict[str, Any]]] = {
+    "end_probes": [
+        file_row(n, READS=2, BYTES_READ=MIB, OPENS=1, SIZE_READ_0_100=1, F_READ_TIME=0.006) for n in range(60)
+    ],
+    "serial_reads": [file_row(READS=40, BYTES_READ=40 * 65536, F_READ_TIME=0.4, OPENS=1)],
     "mostly_reads": [file_row(READS=3, BYTES_READ=3 * MIB, F_READ_TIME=0.4, OPENS=1)],
     "mostly_writes": [file_row(WRITES=3, BYTES_WRITTEN=3 * MIB, F_WRITE_TIME=0.4, OPENS=1)],
     "many_small_files": [
@@ -94,6 +98,8 @@ EXTRA: dict[str, dict[str, Any]] = {
     },
 }
 PROCESSES: dict[str, Sequence[Any]] = {
+    "end_probes": [quiet(seconds={"read": 0.4, "write": 0, "meta": 0, "sync": 0})],
+    "serial_reads": [quiet(seconds={"read": 0.4, "write": 0, "meta": 0, "sync": 0})],
     "mostly_reads": [quiet(seconds={"read": 0.4, "write": 0, "meta": 0, "sync": 0})],
     "mostly_writes": [quiet(seconds={"read": 0, "write": 0.4, "meta": 0, "sync": 0})],
     "many_small_files": [quiet(seconds={"read": 0.2, "write": 0, "meta": 0.1, "sync": 0})],
@@ -165,6 +171,23 @@ def test_a_few_slow_reads_are_named_with_how_long_each_took() -> None:
     held = found(content)
     assert list(held) == ["mostly_reads"]
     assert held["mostly_reads"].examples == ("400 milliseconds in 3 reads of 1 MiB on average, 133 ms each",)
+
+
+@pytest.mark.parametrize(
+    "changes", [{"threads": 4}, {"notes": ["asynchronous I/O"]}, {"threads": None}], ids=str
+)
+def test_reads_that_may_be_several_at_once_are_not_said_to_be_one_after_another(
+    changes: dict[str, Any],
+) -> None:
+    reading = quiet(seconds={"read": 0.4, "write": 0, "meta": 0, "sync": 0}, **changes)
+    rows = files_table(OF_TRIAL["serial_reads"])
+    assert set(found(tables(processes=(reading,), files=rows))) == {"mostly_reads"}
+
+
+def test_small_files_that_are_read_whole_at_once_have_no_reads_for_their_ends() -> None:
+    reading = quiet(seconds={"read": 0.4, "write": 0, "meta": 0, "sync": 0})
+    rows = [{**row, "READS": 1, "BYTES_READ": 90} for row in OF_TRIAL["end_probes"]]
+    assert "end_probes" not in found(tables(processes=(reading,), files=files_table(rows)))
 
 
 def test_waiting_for_reads_is_not_said_beside_what_makes_them_slow() -> None:

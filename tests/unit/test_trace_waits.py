@@ -167,6 +167,11 @@ def test_waiting_is_divided_by_what_was_seen_and_the_rest_is_not_known() -> None
     assert more.waits == pytest.approx({"page": 0.4, "asleep": 0.4})
 
 
+def test_waits_that_together_are_longer_than_the_process_waited_are_all_shortened() -> None:
+    found = divided(0.1, {"seconds": {"asleep": 0.8}, "queued_s": 0.8})
+    assert found.waits == pytest.approx({"asleep": 0.4, "queue": 0.4})
+
+
 def test_a_process_that_could_run_and_had_no_cpu_waited_for_one() -> None:
     assert divided(0.2, {"seconds": {"running": 0.9}}).waits == pytest.approx({"queue": 0.7})
     assert divided(0.1, {"seconds": {}, "queued_s": 0.5}).waits == pytest.approx(

@@ -218,16 +218,21 @@ def _process_time(rows: Sequence[ProcessRow], run_s: float | None) -> tuple[floa
     if run_s is not None:
         last = max(last, min(row.started_ns for row in rows) + int(run_s * 1e9))
     spans = {row.process: (row.started_ns, row.ended_ns or last) for row in rows}
+    lives = by_life(rows)
+    life = {row.process: images[0].process for images in lives for row in images}
+    # A child lives on through its execs, and its parent, whatever that executed, waits for all of it.
     children: dict[int, list[tuple[int, int]]] = {}
-    for row in rows:
-        if row.parent is not None:
-            children.setdefault(row.parent, []).append(spans[row.process])
+    for images in lives:
+        parent = life.get(-1 if images[0].parent is None else images[0].parent)
+        if parent is not None:
+            whole = spans[images[0].process][0], max(spans[row.process][1] for row in images)
+            children.setdefault(parent, []).append(whole)
     total, overlapped = 0.0, False
     for row in rows:
         start, end = spans[row.process]
         seconds = json.loads(row.seconds or "null") or {}
         spent = sum(seconds.get(kind) or 0.0 for kind in KINDS)
-        lived_ns = _outside((start, end), children.get(row.process, []))
+        lived_ns = _outside((start, end), children.get(life.get(row.process, row.process), []))
         # At least this of its life, as threads may have recorded at once.
         recording_ns = (row.tracer_ns or 0) / max(1, row.threads or 1)
         total += max((lived_ns - recording_ns) / 1e9, spent)

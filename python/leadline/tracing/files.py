@@ -60,6 +60,9 @@ _COUNTED = (
     f" coalesce(sum(io_s) FILTER (WHERE {_SMALL_FILE}), 0) AS small_files_s,"
     f" avg(moved_bytes) FILTER (WHERE {_SMALL_FILE}) AS small_file_bytes,"
     f" avg(io_s) FILTER (WHERE {_SMALL_FILE}) AS small_file_s,"
+    # A read that finds the end of a file brings nothing; a file whose reads are all small tells nothing.
+    " coalesce(sum(least(SIZE_READ_0_100, OPENS))"
+    f" FILTER (WHERE belongs = '{USER}' AND SIZE_READ_0_100 < READS), 0)::BIGINT AS end_reads,"
     f" count(*) FILTER (WHERE {_LIBRARY}) AS library_files,"
     f" coalesce(sum(io_s) FILTER (WHERE {_LIBRARY}), 0) AS library_s"
     " FROM files"

@@ -104,18 +104,18 @@ def _by_cause(wait_s: float, waits: Mapping[str, Any], io_s: float, cpu_s: float
         return {"unknown": wait_s}
     # The kernel adds up what threads waited for a CPU once they have one; those that still wait can run, too.
     ready_s = seen.pop("running", 0.0) - cpu_s
-    queued_s = min(wait_s, max(ready_s, float(waits.get("queued_s", 0.0))))
-    blocked_s = wait_s - queued_s
+    queued_s = max(ready_s, float(waits.get("queued_s", 0.0)))
     # Calls that the tracer timed are I/O already. A look counts for a whole step, and may hit one call too
     # often.
     step_s = float(waits.get("watched_s", 0.0)) / looks
     error_s = _ERRORS * (seen.get("file", 0.0) * step_s) ** 0.5
     seen["unseen"] = max(0.0, seen.pop("file", 0.0) - io_s - error_s)
+    seen["queue"] = queued_s
+    # Threads of one process wait side by side, so together they may have waited for longer than it.
     told_s = sum(seen.values())
-    part = min(1.0, blocked_s / told_s) if told_s > 0 else 0.0
+    part = min(1.0, wait_s / told_s) if told_s > 0 else 0.0
     found = {cause: seconds * part for cause, seconds in seen.items()}
-    found |= {"queue": queued_s, "unknown": max(0.0, blocked_s - told_s)}
-    return _in_order(found)
+    return _in_order({**found, "unknown": max(0.0, wait_s - told_s)})
 
 
 def _in_order(waits: Mapping[str, float]) -> dict[str, float]:

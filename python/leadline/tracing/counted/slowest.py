@@ -17,13 +17,17 @@ from leadline.tracing.tables import ProcessRow, TraceTables, command_words
 
 @dataclass(frozen=True)
 class SlowestProcess:
-    """Seconds in I/O by kind of one of `processes` that did the same side by side, and the mean of all."""
+    """Seconds in I/O by kind of one of `processes` that did the same side by side, and the mean of all.
+
+    `threads` is how many it had, None where nobody counted them.
+    """
 
     name: str
     processes: int
     seconds: Mapping[str, float]
     io_s: float
     mean_io_s: float
+    threads: int | None = None
 
 
 def slowest_process(tables: TraceTables) -> SlowestProcess | None:
@@ -39,13 +43,16 @@ def slowest_process(tables: TraceTables) -> SlowestProcess | None:
     row = next(row for row in tables.processes if row.process == name)
     mean_s = sum(spent.values()) / len(spent)
     words = f"process {row.pid} ({command_words(row.command) or row.executable})"
-    return SlowestProcess(words, len(group), group[name], spent[name], mean_s)
+    threads = [one.threads for one in tables.processes if one.pid == row.pid and one.threads is not None]
+    most = max(threads, default=None)
+    return SlowestProcess(words, len(group), group[name], spent[name], mean_s, most)
 
 
 def slowest_columns(found: SlowestProcess | None) -> dict[str, Any]:
     """What rules ask of it, as columns of the view `trial`."""
     kinds = {f"slowest_{kind}_s": None if found is None else found.seconds.get(kind, 0.0) for kind in KINDS}
     return {
+        "busy_threads": None if found is None else found.threads,
         "busy_processes": 0 if found is None else found.processes,
         "slowest_process_io_s": None if found is None else found.io_s,
         "mean_process_io_s": None if found is None else found.mean_io_s,

@@ -40,6 +40,7 @@ def application_statements(
         own = by_series(usable, series)
         found.extend(_growth(own, within))
         found.extend(_cpus(own))
+        found.extend(_storage(own))
         found.extend(_model(own))
     found.extend(_same_work(usable))
     found.extend(_trace_gaps(usable))
@@ -227,6 +228,28 @@ def _cpus(places: Sequence[CopiesCell]) -> Iterator[Statement]:
             tuple(f"{_copies(place.copies)}: {load.words}" for place, load in others),
             says="cpus_of_others",
         )
+
+
+def _storage(places: Sequence[CopiesCell]) -> Iterator[Statement]:
+    """Where most of the run time of the most copies is in calls on files, and no CPU keeps them waiting."""
+    traced = [place for place in places if all(place.metric(f"{k}_share").value is not None for k in KINDS)]
+    if not traced or load_of(traced[-1], cpus_of(places)).saturated:
+        return
+    place = traced[-1]
+    shares = {kind: place.metric(f"{kind}_share").value or 0.0 for kind in KINDS}
+    compute = place.metric("compute_share").value
+    if sum(shares.values()) < thresholds()["storage_share"]:
+        return
+    computing = "" if compute is None else f" and computing {units.format_percent(compute)}"
+    yield Statement(
+        "finding",
+        f"{place.series}: with {_copies(place.copies)}, calls on files take"
+        f" {units.format_percent(sum(shares.values()))} of the run time{computing}: the copies wait for"
+        " the storage.",
+        tuple(f"{kind}: {units.format_percent(share)}" for kind, share in shares.items() if share > 0),
+        says="copies_bound",
+        cells=_ids((place,)),
+    )
 
 
 @dataclass(frozen=True)
