@@ -11,7 +11,9 @@ from dataclasses import dataclass
 # Drishti says it of every program without MPI-IO, and none here has any: counted apart.
 NO_MPI_IO = "M01"
 # A verdict on the program, and no accusation of its I/O.
-NO_ACCUSATION = frozenset({"bound_by_compute"})
+NO_ACCUSATION = frozenset(
+    {"bound_by_compute", "waiting_asleep", "waiting_for_locks", "waiting_for_others", "waiting_for_cpus"}
+)
 
 
 @dataclass(frozen=True)

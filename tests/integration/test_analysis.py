@@ -402,7 +402,9 @@ def test_a_traced_copy_has_the_bytes_that_dd_was_asked_for_and_shares_of_its_who
     moved = 200 * 65536
     assert moved <= metrics["bytes_written"]["value"] < moved + 100_000
     assert moved <= metrics["bytes_read"]["value"] < moved + 1_000_000
-    shares = [metrics[f"{kind}_share"]["value"] for kind in ("read", "write", "sync", "meta", "compute")]
+    shares = [
+        metrics[f"{kind}_share"]["value"] for kind in ("read", "write", "sync", "meta", "compute", "wait")
+    ]
     assert sum(shares) == pytest.approx(1, abs=1e-6)
     assert metrics["read_write_time"]["value"] < metrics["run_time"]["value"]
     assert not (tmp_path / "r" / "records").exists()

@@ -67,7 +67,7 @@ def test_what_costs_a_program_is_named_as_show_has_it(leadline: Command, place: 
 def test_of_a_program_that_writes_well_nothing_is_named(leadline: Command, place: Path) -> None:
     cell = diagnosed(leadline, traced(leadline, WHOLE, place))
     # The interpreter looks for its modules, too: on a slow machine that, or writing, is most of its I/O.
-    general = {"bound_by_compute", "mostly_metadata", "mostly_writes", "library_cost"}
+    general = {"bound_by_compute", "mostly_metadata", "mostly_writes", "library_cost", "waiting_for_cpus"}
     assert {cause["cause"] for cause in cell["named"]} <= general
 
 

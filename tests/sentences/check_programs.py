@@ -164,6 +164,23 @@ def cpus(said: Said) -> None:
         assert abs(min(1.0, fmean(each)) - number(share) / 100) <= _SHARE_ALLOWED + 1e-9, line
 
 
+@checks("copies_bound")
+def copies_bound(said: Said) -> None:
+    """Of the run time of a copy, as its processes' rows have it; the mean over copies and trials."""
+    found = said.match(
+        rf"(?P<series>.*?): with (?P<copies>{_COPIES}), calls on files take (?P<io>[\d.]+) % of the run time"
+        r"(?: and computing (?P<compute>[\d.]+) %)?: the copies wait for the storage\."
+    )
+    shares = []
+    for row in said.complete(named(said, found["series"], _count(found["copies"]))):
+        file = said.result.path / "processes" / f"{row.trial}.parquet"
+        rows = pq.read_table(file).to_pylist()
+        spent = [sum(json.loads(one["seconds"]).values()) / (one["ended_ns"] / 1e9) for one in rows]
+        shares.append(fmean(spent))
+    assert abs(fmean(shares) - number(found["io"]) / 100) <= 2 * _SHARE_ALLOWED, said.text
+    assert fmean(shares) >= 0.49, said.text
+
+
 @checks("copies_untraced", "copies_trace_gaps")
 def untraced(said: Said) -> None:
     usable = {c.id for c in said.findings.cells if c.validity.state not in ("INVALID", "NOT_RUN")}

@@ -38,6 +38,7 @@ def random_trace(chance: random.Random, path: Path, *, gaps: bool = False) -> Pa
         wall_s = run_s * chance.uniform(0.4, 1.0)
         end = chance.choice([("exit", 0), ("exit", 0), ("exit", 1), ("signal", 9)])
         accounts.append({"copy": copy, "wall_s": wall_s, "end": end[0], "status": end[1]})
+        accounts[-1] |= _looked(random.Random(wall_s), wall_s)  # noqa: S311 - so that what the rest draws stays
         for _ in range(chance.choice([1, 1, 2, 4])):
             number = len(processes)
             count = chance.choice([1, 3])
@@ -184,6 +185,45 @@ def _process(
     )
 
 
+CAUSES = ("page", "file", "asleep", "lock", "peer", "queue", "none")
+
+
+def _looked(chance: random.Random, wall_s: float, cause: str = "") -> dict[str, Any]:
+    """CPU time of a copy, where it is known, and what it was seen to wait for; "none" keeps its CPUs busy."""
+    cause = cause or chance.choice((*CAUSES, "unknown"))
+    if cause == "unknown":
+        return {}
+    busy = 4.0 if cause == "none" else chance.choice([0.0, 0.05])
+    kinds = {} if cause in ("none", "queue") else {cause: wall_s}
+    waits = {
+        "looks": 400,
+        "watched_s": wall_s,
+        "seconds": kinds or {"other": wall_s / 100},
+        "cpu_s": 0.0,
+        "queued_s": wall_s if cause == "queue" else 0.0,
+    }
+    cpu_ns = round(busy * wall_s * SECOND)
+    return {"cpu_user_ns": cpu_ns, "cpu_system_ns": 0, "faults_major": 12, "waits": waits}
+
+
+def random_waits(chance: random.Random, path: Path) -> Path:
+    """A process that computes or waits for one thing: for reads, or hardly in calls on files."""
+    wall_s = chance.uniform(2, 500)
+    cause = chance.choice((*CAUSES, "reads", "ends"))
+    reads, ends, share = {"reads": (40, 0, 0.8), "ends": (160, 60, 0.8)}.get(cause, (3, 0, 0.02))
+    seconds = {"read": wall_s * share, "write": 0.0, "meta": 0.0, "sync": 0.0}
+    row = file_row(OPENS=max(1, ends), STATS=0, READS=reads, BYTES_READ=3 * MIB, F_READ_TIME=seconds["read"])
+    row |= {"SIZE_READ_0_100": ends, "MAX_BYTE_READ": 3 * MIB - 1}
+    row |= {"BYTES_WRITTEN": 0, "WRITES": 0, "F_WRITE_TIME": 0.0, "F_META_TIME": 0.0}
+    only = process(0, ended_ns=round(wall_s * SECOND), seconds=seconds, bytes_read=3 * MIB)
+    account = {"copy": 0, "wall_s": wall_s, "end": "exit", "status": 0}
+    account |= _looked(chance, wall_s, cause if cause in CAUSES else "other")
+    extra = {"wall_s": wall_s, "copies": [account]}
+    tables = TraceTables("preload", (only,), files_table([row]), extra=extra)
+    create_trace_result(path, {"t0001": tables}, title="prog", details={"program": ["prog"]}, now_ns=clock())
+    return path
+
+
 def random_environment(chance: random.Random, path: Path) -> Path:
     """A process that loads libraries, reads many small files and two large ones, and writes one."""
     wall_s = chance.uniform(2, 500)
@@ -218,7 +258,8 @@ def random_environment(chance: random.Random, path: Path) -> Path:
         "bytes_read": sum(row["BYTES_READ"] for row in rows),
         "bytes_written": sum(row["BYTES_WRITTEN"] for row in rows),
     }
-    only = process(0, ended_ns=round(wall_s * SECOND), seconds=seconds, **moved_bytes)
+    # Its reads may be several at once: those of one thread are said to be one after another.
+    only = process(0, ended_ns=round(wall_s * SECOND), seconds=seconds, threads=2, **moved_bytes)
     account = {"copy": 0, "wall_s": wall_s, "end": "exit", "status": 0}
     extra = {"wall_s": wall_s, "copies": [account]}
     tables = TraceTables("preload", (only,), files_table(rows), extra=extra)
@@ -279,6 +320,7 @@ OTHERS = {
     "trace": random_trace,
     "gaps": partial(random_trace, gaps=True),
     "environment": random_environment,
+    "waits": random_waits,
     "workflows": random_workflows,
     "document": random_document,
 }

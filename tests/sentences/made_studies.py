@@ -390,7 +390,7 @@ def random_copies(chance: random.Random) -> Made:
 def _copies_traced(times: Sequence[float], chance: random.Random) -> TraceTables:
     processes, files = [], []
     for number, each in enumerate(times, start=1):
-        read_s = each * chance.uniform(0, 0.6)
+        read_s = each * (0.25 + chance.uniform(0, 0.6))
         seconds = {"read": read_s, "write": each * 0.05, "meta": 0.0, "sync": 0.0}
         processes.append(
             process(

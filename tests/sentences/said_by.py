@@ -58,6 +58,7 @@ SAID_BY: Mapping[str, frozenset[str]] = {
     ),
     "copies": frozenset(
         (
+            "copies_bound",
             "copies_did_not_do_the_same",
             "copies_growth",
             "copies_model",
@@ -86,7 +87,6 @@ SAID_BY: Mapping[str, frozenset[str]] = {
     ),
     "trace": frozenset(
         (
-            "rule_bound_by_compute",
             "rule_failed_lookups",
             "rule_imbalance_copies",
             "rule_imbalance_processes",
@@ -109,6 +109,7 @@ SAID_BY: Mapping[str, frozenset[str]] = {
             "trace_more_findings",
             "trace_overlapped",
             "trace_remainder",
+            "trace_slowest",
             "trace_time",
             "trace_times",
             "trace_unseen",
@@ -151,6 +152,19 @@ SAID_BY: Mapping[str, frozenset[str]] = {
             "rule_many_small_files",
             "rule_mostly_reads",
             "rule_mostly_writes",
+        )
+    ),
+    "waits": frozenset(
+        (
+            "rule_bound_by_compute",
+            "rule_end_probes",
+            "rule_serial_reads",
+            "rule_unseen_calls",
+            "rule_waiting_asleep",
+            "rule_waiting_for_cpus",
+            "rule_waiting_for_locks",
+            "rule_waiting_for_others",
+            "rule_waiting_for_pages",
         )
     ),
     "workflows": frozenset(

@@ -319,3 +319,49 @@ def test_a_file_of_nothing_that_darshan_wrote_is_refused_as_before(tmp_path: Pat
     (tmp_path / "log").write_bytes(data)
     with pytest.raises(UsageError, match="no log of Darshan"):
         read_darshan([tmp_path / "log"])
+
+
+def ranks_log(path: Path, *records: bytes, ranks: int = 8) -> Path:
+    return make_log(path, {POSIX: b"".join(records)}, ranks=ranks)
+
+
+@pytest.mark.parametrize("shared", [True, False])
+def test_a_rank_that_all_wait_for_is_named_and_nothing_is_said_of_computing(
+    tmp_path: Path, shared: bool
+) -> None:
+    """Rank 5 reads for nine of ten seconds while seven others do next to nothing: the mean is an eighth."""
+    read = {"READS": 9, "BYTES_READ": 9 * MIB, "OPENS": 1, "MAX_BYTE_READ": 9 * MIB - 1}
+    one = posix_record(1, 5, F_READ_TIME=9.0, **read)
+    if shared:
+        one = posix_record(1, -1, F_READ_TIME=9.07, SLOWEST_RANK=5, F_SLOWEST_RANK_TIME=9.0, **read)
+    log = ranks_log(tmp_path / "x.darshan", one, posix_record(2, 1, F_READ_TIME=0.01, **read))
+    tables = read_darshan([log])
+    (slowest,) = tables.extra["slowest_ranks"]
+    assert (slowest["rank"], slowest["ranks"]) == (5, 8)
+    assert sum(slowest["seconds"].values()) == pytest.approx(9.0, abs=0.02)
+    create_trace_result(tmp_path / "r", {"t0001": tables}, title="ior", details={}, now_ns=clock())
+    statements = build_findings(open_result(tmp_path / "r")).statements
+    said = {one.says: one.text for one in statements}
+    assert said["trace_slowest"].startswith("The slowest of 8 processes, rank 5, was in I/O for 9")
+    assert "up to 7.8" in said["rule_imbalance_processes"]
+    assert "up to 9" in said["rule_mostly_reads"]  # all of it, and not an eighth
+    assert "rule_bound_by_compute" not in said
+    assert not any("% computing" in text for text in said.values())
+    assert "outside of file calls (computing or waiting: not known)" in said["trace_time"]
+
+
+def test_the_time_of_a_job_by_mpi_io_is_that_of_its_calls_and_not_of_the_posix_calls_below(
+    tmp_path: Path,
+) -> None:
+    tables = read_darshan([brought("ior_hdf5_example.darshan")])
+    rows = tables.files.to_pylist()
+    spent = {
+        module: sum(row["F_WRITE_TIME"] or 0.0 for row in rows if row["module"] == module)
+        for module in ("POSIX", "STDIO", "MPI-IO")
+    }
+    assert spent["MPI-IO"] > spent["POSIX"]
+    create_trace_result(tmp_path / "r", {"t0001": tables}, title="ior", details={}, now_ns=clock())
+    (view,) = trace_views(open_result(tmp_path / "r"))
+    written = view.whole.seconds["write"]
+    assert written is not None
+    assert written >= spent["MPI-IO"] + spent["STDIO"]

@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from builders import clock
+from trace_tables import file_row, files_table, tables
 
 from leadline.causal.document import read_profile, to_document, to_text
 from leadline.causal.elsewhere import class_names, recorded_latencies, typed_latencies
@@ -13,6 +15,7 @@ from leadline.causal.model import PLAIN_RUNS, CallSums, CausalProfile, Condition
 from leadline.causal.profiling import ProfileAsked, RanOnce, conditions, delays_of, profile
 from leadline.causal.words import cautions, headline, rows, waits
 from leadline.errors import LeadlineError, ResultError, StudyError, UsageError
+from leadline.tracing.store import create_trace_result
 
 ASKED = ProfileAsked(
     ("prog", "x"), ("/data",), ("metadata", "write", "sync"), (200_000, 1_000_000), 3, 1, 1000.0
@@ -189,6 +192,23 @@ def test_a_stored_profile_is_read_as_it_was(tmp_path: Path) -> None:
         {"metadata": 1e-5, "write": 1e-5}
     )
     assert doubt == ""
+
+
+def test_a_traces_latencies_are_those_of_the_users_files_and_not_of_libraries(tmp_path: Path) -> None:
+    library = {"path": "/usr/lib/x/libm.so.6", "OPENS": 1000, "F_META_TIME": 0.01, "READS": 1000}
+    rows = [
+        file_row(0, OPENS=10, STATS=10, F_META_TIME=0.2, READS=4, BYTES_READ=4096, F_READ_TIME=0.4),
+        file_row(1, **library, F_READ_TIME=0.001, BYTES_READ=832_000),
+        file_row(2, WRITES=10, BYTES_WRITTEN=4096, F_WRITE_TIME=0.3),
+        file_row(3, WRITES=10, BYTES_WRITTEN=4096, F_WRITE_TIME=9.0, FSYNCS=10),
+    ]
+    content = tables(files=files_table(rows))
+    create_trace_result(tmp_path / "r", {"t0001": content}, title="p", details={}, now_ns=clock())
+    latencies, doubt = recorded_latencies(tmp_path / "r")
+    assert {name: one.call_s.value for name, one in latencies.items()} == pytest.approx(
+        {"metadata": 0.01, "small-read": 0.1, "large-read": 0.1, "write": 0.03}
+    )
+    assert "over the user's files" in doubt
 
 
 @pytest.mark.parametrize("text", ["", "{}", '{"format": "leadline.profile/1"}', "[1]", '{"format": "x"}'])

@@ -23,6 +23,7 @@ from leadline.workloads.replay.script import (
     make_script,
     vocabulary,
 )
+from leadline.workloads.replay.words import replay_answer
 
 US = 1_000
 
@@ -230,3 +231,10 @@ def test_the_script_file_has_its_size(tmp_path: Path) -> None:
     write_script(tmp_path, found.calls, found.threads, found.sizes, found.flags)
     assert (tmp_path / SCRIPT).stat().st_size == 32 + 16 * (1 + 1) + 40 * 2
     assert np.dtype(found.calls.dtype).itemsize == 40
+
+
+@pytest.mark.parametrize(("pace", "metric"), [("recorded", "io_time"), ("fastest", "run_time")])
+def test_the_time_of_a_replay_is_named(pace: str, metric: str) -> None:
+    coverage = {"calls": 10, "calls_replayed": 9, "bytes": 100, "bytes_replayed": 50}
+    text = replay_answer({"replay": {"pace": pace, "title": "tar", "coverage": coverage}}).text
+    assert f"({metric}). Repeated: 9 of 10 calls of tar" in text

@@ -14,7 +14,7 @@ def test_one_process_has_the_same_share_by_both_definitions() -> None:
     counted = files_table([file_row(F_READ_TIME=0.25, F_WRITE_TIME=0.125, F_META_TIME=0.125)])
     darshan = shares(tables(processes=(process(seconds={}),), files=counted), 1.0).whole
     for found in (own, darshan):
-        assert (found.read, found.write, found.meta, found.compute) == (0.25, 0.125, 0.125, 0.5)
+        assert (found.read, found.write, found.meta, found.rest) == (0.25, 0.125, 0.125, 0.5)
     assert (own.basis, darshan.basis) == ("process time", "run time x processes")
 
 
@@ -22,18 +22,31 @@ def test_what_the_tracer_took_itself_is_in_no_share() -> None:
     """A tenth of a second of reading in half a second of the program's own."""
     slowed = tables(processes=(process(tracer_ns=SECOND // 2),))
     share = shares(slowed, 1.0).whole
-    assert (share.base_s, share.read, share.compute) == pytest.approx((0.5, 0.2, 0.8))
+    assert (share.base_s, share.read, share.rest) == pytest.approx((0.5, 0.2, 0.8))
     threads = tables(processes=(process(tracer_ns=SECOND // 2, threads=5),))  # they may have recorded at once
     assert shares(threads, 1.0).whole.base_s == pytest.approx(0.9)
     hardly_more = tables(processes=(process(tracer_ns=SECOND),))  # never less than it spent in I/O
     assert shares(hardly_more, 1.0).whole.base_s == pytest.approx(0.1)
 
 
-def test_a_shell_that_waits_does_not_count_as_computing() -> None:
+def test_a_shell_that_waits_for_its_child_counts_no_time() -> None:
     shell = process(0, seconds={"read": 0.0, "write": 0.0, "meta": 0.0, "sync": 0.0})
     child = process(1, parent=0, seconds={"read": 0.5, "write": 0.0, "meta": 0.0, "sync": 0.0})
     found = shares(tables(processes=(shell, child)), 1.0).whole
-    assert (found.base_s, found.read, found.compute) == (1.0, 0.5, 0.5)
+    assert (found.base_s, found.read, found.rest) == (1.0, 0.5, 0.5)
+
+
+def test_a_shell_waits_for_its_child_through_its_exec_and_through_its_own() -> None:
+    """As the kernel's tracer sees a fork: the child's first image ends at once, and its second runs."""
+    nothing = {"read": 0.0, "write": 0.0, "meta": 0.0, "sync": 0.0}
+    half, rest = SECOND // 10, SECOND // 2
+    rows = (
+        process(0, pid=7, ended_ns=rest, end="exec", seconds=nothing),
+        process(1, pid=8, parent=0, ended_ns=half, end="exec", seconds=nothing),
+        process(2, pid=8, parent=1, started_ns=half, seconds=nothing),
+        process(3, pid=7, parent=0, started_ns=rest, seconds=nothing),
+    )
+    assert shares(tables(processes=rows), 1.0).whole.base_s == pytest.approx(1.0)
 
 
 def test_threads_in_io_for_longer_than_their_process_lived_leave_no_known_remainder() -> None:
@@ -41,14 +54,14 @@ def test_threads_in_io_for_longer_than_their_process_lived_leave_no_known_remain
         tables(processes=(process(seconds={"read": 3.0, "write": 1.0, "meta": 0, "sync": 0}),)), 1.0
     )
     assert found.whole.overlapped
-    assert (found.whole.read, found.whole.write, found.whole.compute) == (0.75, 0.25, None)
+    assert (found.whole.read, found.whole.write, found.whole.rest) == (0.75, 0.25, None)
 
 
 @pytest.mark.parametrize("note", ["asynchronous I/O", "io_uring", "io_submit: its bytes were not counted"])
 def test_requests_beside_the_program_leave_no_known_remainder(note: str) -> None:
     found = shares(tables(processes=(process(notes=[note]),)), 1.0)
     assert found.whole.overlapped
-    assert (found.whole.read, found.whole.compute) == (0.1, None)
+    assert (found.whole.read, found.whole.rest, found.whole.compute) == (0.1, None, None)
 
 
 def test_each_copy_has_its_own_shares_and_all_together_weigh_by_time() -> None:
@@ -63,7 +76,7 @@ def test_shares_that_a_source_cannot_give_are_unknown_not_zero() -> None:
     found = shares(
         tables(processes=(process(seconds={}),), files=files_table([file_row(READS=3)])), 1.0
     ).whole
-    assert (found.read, found.write, found.meta, found.compute) == (None, None, None, None)
+    assert (found.read, found.write, found.meta, found.rest) == (None, None, None, None)
 
 
 def test_the_slowest_process_decides_the_speed_over_io_time() -> None:

@@ -38,7 +38,8 @@ def test_a_large_mapping_is_named_first_and_makes_it_doubtful(tmp_path: Path) ->
     assert [code.code for code in findings.cells[0].validity.codes] == ["mapped_files"]
     assert findings.statements[0].text == (
         "/data/0 was mapped into memory (32 MiB in 1 mapping): what was read through it is in no figure of"
-        " bytes; how long its page faults took is not known, and counts as computing."
+        " bytes; how long its page faults took is not known, and counts as time outside of"
+        " file calls."
     )
 
 
@@ -76,11 +77,19 @@ def test_a_size_that_a_source_does_not_know_may_be_any(tmp_path: Path) -> None:
     assert "(3 mappings, of a size that is not known)" in said(findings)[0]
 
 
-def test_a_program_that_waits_for_mapped_pages_is_not_said_to_compute(tmp_path: Path) -> None:
-    bound = "rule_bound_by_compute"
-    assert bound in [one.says for one in found(tmp_path, mapping(mapped_bytes=10)).statements]
-    (tmp_path / "other").mkdir()
-    assert bound not in [one.says for one in found(tmp_path / "other", mapping()).statements]
+@pytest.mark.parametrize(("cpu_s", "computes"), [(0.95, True), (0.05, False), (None, False)])
+def test_only_cpu_time_says_that_a_program_computes(
+    tmp_path: Path, cpu_s: float | None, computes: bool
+) -> None:
+    copy = {"copy": 0} if cpu_s is None else {"copy": 0, "cpu_user_ns": cpu_s * 1e9, "cpu_system_ns": 0}
+    content = tables(
+        processes=(process(seconds={"read": 0.01, "write": 0.0, "meta": 0.0, "sync": 0.0}),),
+        extra={"wall_s": 1.0, "copies": [copy]},
+    )
+    create_trace_result(tmp_path / "r", {"t0001": content}, title="p", details={}, now_ns=clock())
+    statements = build_findings(open_result(tmp_path / "r")).statements
+    assert ("rule_bound_by_compute" in [one.says for one in statements]) is computes
+    assert any("bound by computing" in one.text.lower() for one in statements) is computes
 
 
 def test_mapped_files_are_in_no_redacted_report(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -54,6 +55,10 @@ FILES: dict[str, dict[str, Any]] = {
 }
 # What else of files a rule of the trial looks at.
 OF_TRIAL: dict[str, list[dict[str, Any]]] = {
+    "end_probes": [
+        file_row(n, READS=2, BYTES_READ=MIB, OPENS=1, SIZE_READ_0_100=1, F_READ_TIME=0.006) for n in range(60)
+    ],
+    "serial_reads": [file_row(READS=40, BYTES_READ=40 * 65536, F_READ_TIME=0.4, OPENS=1)],
     "mostly_reads": [file_row(READS=3, BYTES_READ=3 * MIB, F_READ_TIME=0.4, OPENS=1)],
     "mostly_writes": [file_row(WRITES=3, BYTES_WRITTEN=3 * MIB, F_WRITE_TIME=0.4, OPENS=1)],
     "many_small_files": [
@@ -75,7 +80,26 @@ def quiet(number: int = 0, **changes: Any) -> Any:
     return process(number, **{"seconds": seconds, "ended_ns": SECOND // 2, **changes})
 
 
+# What looks from outside saw of half a second without a CPU.
+WAITS = {
+    "waiting_for_pages": {"seconds": {"page": 0.5}},
+    "unseen_calls": {"seconds": {"file": 0.5}},
+    "waiting_asleep": {"seconds": {"asleep": 0.5}},
+    "waiting_for_locks": {"seconds": {"lock": 0.5}},
+    "waiting_for_others": {"seconds": {"peer": 0.5}},
+    "waiting_for_cpus": {"seconds": {"page": 0.01}, "queued_s": 0.5},
+}
+# Beyond rows, of a rule that looks at CPU time.
+EXTRA: dict[str, dict[str, Any]] = {
+    "bound_by_compute": {"cpu_user_ns": SECOND // 2, "cpu_system_ns": 0},
+    **{
+        name: {"cpu_user_ns": 0, "cpu_system_ns": 0, "waits": {"looks": 20, "watched_s": 0.5, **waits}}
+        for name, waits in WAITS.items()
+    },
+}
 PROCESSES: dict[str, Sequence[Any]] = {
+    "end_probes": [quiet(seconds={"read": 0.4, "write": 0, "meta": 0, "sync": 0})],
+    "serial_reads": [quiet(seconds={"read": 0.4, "write": 0, "meta": 0, "sync": 0})],
     "mostly_reads": [quiet(seconds={"read": 0.4, "write": 0, "meta": 0, "sync": 0})],
     "mostly_writes": [quiet(seconds={"read": 0, "write": 0.4, "meta": 0, "sync": 0})],
     "many_small_files": [quiet(seconds={"read": 0.2, "write": 0, "meta": 0.1, "sync": 0})],
@@ -89,6 +113,7 @@ PROCESSES: dict[str, Sequence[Any]] = {
         quiet(2, seconds={"read": 0.45, "write": 0, "meta": 0, "sync": 0}),
     ],
     "bound_by_compute": [quiet(seconds={"read": 0.001, "write": 0, "meta": 0, "sync": 0})],
+    **{name: [quiet(seconds={"read": 0.001, "write": 0, "meta": 0, "sync": 0})] for name in WAITS},
 }
 
 
@@ -132,8 +157,11 @@ def test_processes_that_each_read_a_file_once_do_not_read_it_again() -> None:
 @pytest.mark.parametrize("name", sorted(PROCESSES))
 def test_a_rule_of_the_trial_holds(name: str) -> None:
     rows = OF_TRIAL.get(name, [])
-    held = found(tables(processes=tuple(PROCESSES[name]), files=files_table(rows)))
+    extra = {"wall_s": 0.5, "copies": [{"copy": 0, "wall_s": 0.5, "faults_major": 7, **EXTRA.get(name, {})}]}
+    content = tables(processes=tuple(PROCESSES[name]), files=files_table(rows))
+    held = found(replace(content, extra=extra) if name in EXTRA else content)
     assert name in held
+    assert set(held) & {*EXTRA} == {name} & {*EXTRA}
     assert held[name].cost_s is not None
     assert "unknown" not in held[name].examples[0]
 
@@ -143,6 +171,23 @@ def test_a_few_slow_reads_are_named_with_how_long_each_took() -> None:
     held = found(content)
     assert list(held) == ["mostly_reads"]
     assert held["mostly_reads"].examples == ("400 milliseconds in 3 reads of 1 MiB on average, 133 ms each",)
+
+
+@pytest.mark.parametrize(
+    "changes", [{"threads": 4}, {"notes": ["asynchronous I/O"]}, {"threads": None}], ids=str
+)
+def test_reads_that_may_be_several_at_once_are_not_said_to_be_one_after_another(
+    changes: dict[str, Any],
+) -> None:
+    reading = quiet(seconds={"read": 0.4, "write": 0, "meta": 0, "sync": 0}, **changes)
+    rows = files_table(OF_TRIAL["serial_reads"])
+    assert set(found(tables(processes=(reading,), files=rows))) == {"mostly_reads"}
+
+
+def test_small_files_that_are_read_whole_at_once_have_no_reads_for_their_ends() -> None:
+    reading = quiet(seconds={"read": 0.4, "write": 0, "meta": 0, "sync": 0})
+    rows = [{**row, "READS": 1, "BYTES_READ": 90} for row in OF_TRIAL["end_probes"]]
+    assert "end_probes" not in found(tables(processes=(reading,), files=files_table(rows)))
 
 
 def test_waiting_for_reads_is_not_said_beside_what_makes_them_slow() -> None:

@@ -69,7 +69,8 @@ PROGRAM_METRICS = {
     "write_share": MetricKind("1", False, "share of writing"),
     "meta_share": MetricKind("1", False, "share of metadata"),
     "sync_share": MetricKind("1", False, "share of syncs"),
-    "compute_share": MetricKind("1", True, "share of computing, the remainder"),
+    "compute_share": MetricKind("1", True, "share of computing: CPU time outside of file calls"),
+    "wait_share": MetricKind("1", False, "share of waiting outside of file calls"),
 }
 
 

@@ -6,12 +6,16 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from leadline import units
 from leadline.analysis.sensitivity import estimated
 from leadline.analysis.statistics.means import Estimate
 from leadline.causal.model import CLASSES, CausalProfile
 from leadline.errors import UsageError
+
+if TYPE_CHECKING:
+    from leadline.tracing.tables import TraceTables
 
 # The kinds of time of a trace, and the classes that each stands for.
 _KINDS: Mapping[str, tuple[str, ...]] = {
@@ -87,6 +91,12 @@ def _of_trace(path: Path) -> tuple[dict[str, LatencyThere], str]:
     from leadline.tracing.store import read_trace_without_segments
 
     tables = read_trace_without_segments(open_result(path))
+    own = _of_own_files(tables)
+    if own:
+        return own, (
+            "the latencies there are means of one trace over the user's files, with one for all reads; how"
+            " they scatter is not known. A profile made there (--like FILE) tells more"
+        )
     seconds: dict[str, float] = {}
     for process in tables.processes:
         for kind, spent in (json.loads(process.seconds or "{}") or {}).items():
@@ -108,6 +118,52 @@ def _of_trace(path: Path) -> tuple[dict[str, LatencyThere], str]:
         "the latencies there are means of one trace over all its files, libraries included, with one for"
         " all reads; how they scatter is not known. A profile made there (--like FILE) tells more"
     )
+
+
+# Counters of the calls whose time is in a file's F_META_TIME.
+_META_COUNTERS = (
+    *(
+        "OPENS",
+        "STATS",
+        "SEEKS",
+        "DUPS",
+        "MMAPS",
+        "RENAME_SOURCES",
+        "unlinks",
+        "mkdirs",
+        "rmdirs",
+        "readdirs",
+    ),
+    *("links", "truncates", "allocates", "advises", "closes", "failed"),
+)
+
+
+def _of_own_files(tables: TraceTables) -> dict[str, LatencyThere]:
+    """Means over the user's files: calls on libraries may be a thousand, and as fast on any mount.
+
+    A file's time of writing holds its syncs, so files that were synced tell nothing of writes.
+    """
+    from leadline.tracing.figures import shares, speeds, wall_seconds
+    from leadline.tracing.files import views
+
+    if not tables.processes:
+        return {}
+    wall_s = wall_seconds(tables)
+    meta = " + ".join(f"coalesce({name}, 0)" for name in _META_COUNTERS)
+    query = (
+        f"SELECT sum(F_META_TIME), sum({meta}), sum(F_READ_TIME), sum(READS),"  # noqa: S608 - our own names
+        " sum(F_WRITE_TIME) FILTER (syncs = 0), sum(WRITES) FILTER (syncs = 0)"
+        " FROM files WHERE belongs IN ('user', 'looked')"
+    )
+    with views(tables, shares(tables, wall_s), speeds(tables, wall_s)) as connection:
+        found = connection.execute(query).fetchall()[0]
+    by_kind = {kind: found[2 * place : 2 * place + 2] for place, kind in enumerate(("meta", "read", "write"))}
+    return {
+        name: LatencyThere(_one_value(float(seconds) / int(calls)))
+        for kind, (seconds, calls) in by_kind.items()
+        for name in _KINDS[kind]
+        if seconds and calls
+    }
 
 
 def _one_value(seconds: float) -> Estimate:

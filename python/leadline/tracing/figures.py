@@ -3,26 +3,31 @@
 Two definitions of a share exist, and each figure says which it follows. Darshan's divides the seconds of its
 files by run time times processes. Ours, where the source gives seconds by process, divides by process time:
 a process counts while it lives and has no living child (it waits for that then), but never for less than it
-spent in I/O. For one process both have the same denominator. What is left over is called computing.
+spent in I/O. For one process both have the same denominator. What is left over, the rest, is computing as
+far as a CPU ran meanwhile, and else waiting (`counted/rest.py`).
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from leadline.tracing.counted.lives import by_life
 from leadline.tracing.counted.paths import STREAM
+from leadline.tracing.counted.rest import Rest, rest_of, rests_together
 from leadline.tracing.tables import ProcessRow, TraceTables
 
 KINDS = ("read", "write", "meta", "sync")
+RESTS = ("compute", "wait", "rest")
 OVERLAPPED = "I/O overlapped: what was computed meanwhile is not known"
+NO_CPU_TIME = "CPU time was not recorded: what was no call on a file may be computing or waiting"
 UNDATED = "the log has no times: strace ran without -ttt"
 UNSEEN = "requests were made that the trace does not see: its notes say which"
 # Notes of processes whose requests were under way while they did something else.
 _BESIDE = ("asynchronous I/O", "io_uring", "io_submit")
+MPI_IO = "MPI-IO"
 Basis = Literal["process time", "run time x processes"]
 
 
@@ -30,11 +35,12 @@ Basis = Literal["process time", "run time x processes"]
 class Share:
     """Of one copy, or of all (`copy` is None): seconds in I/O, the time they are a share of, the shares.
 
-    `sync` is None where the source counts syncs among writes. `compute` is the remainder: computing, waiting
-    for anything but files, and being off the CPU. `overlapped` is True where I/O went on beside other I/O or
-    beside computing: threads were in I/O for longer than their process lived, or it was asynchronous. What
-    was computed meanwhile is not known then, and `compute` is None. Neither is it where the tracer slowed the
-    program down by an unknown time (`slowed`), nor where the time of reads, writes or metadata is not known.
+    `sync` is None where the source counts syncs among writes. `rest` is what is left over, and None where
+    it is not known: I/O went on beside other I/O or beside computing (`overlapped`: threads were in I/O for
+    longer than their process lived, or it was asynchronous), the tracer slowed the program down by an
+    unknown time (`slowed`), or the time of reads, writes or metadata is not known. `compute` is what of the
+    rest ran on a CPU, at most, and `wait` what did not; both are None where nobody recorded CPU time.
+    `waits` has the seconds of waiting by cause.
     """
 
     copy: int | None
@@ -48,6 +54,9 @@ class Share:
     compute: float | None
     overlapped: bool = False
     slowed: bool = False
+    rest: float | None = None
+    wait: float | None = None
+    waits: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -112,10 +121,11 @@ def shares(tables: TraceTables, wall_s: float | None) -> Shares:
         if own is not None:
             dated = run_s is not None or any(row.ended_ns is not None for row in rows)
             base, overlapped = _process_time(rows, run_s) if dated else (0.0, False)
-            found.append(_share(copy, "process time", own, base, overlapped, slowed))
+            part = _share(copy, "process time", own, base, overlapped, slowed)
         else:
             base = (run_s or 0.0) * _process_count(tables, rows)
-            found.append(_share(copy, "run time x processes", by_files.get(copy, {}), base))
+            part = _share(copy, "run time x processes", by_files.get(copy, {}), base)
+        found.append(_divided(part, rest_of(tables, copy, _rest_s(part), _spent_s(part))))
     return Shares(tuple(found), _together(found))
 
 
@@ -127,7 +137,29 @@ def _together(parts: Sequence[Share]) -> Share:
         seconds[kind] = None if None in known or not known else sum(value or 0.0 for value in known)
     basis: Basis = parts[0].basis if parts else "process time"
     base_s, overlapped = sum(part.base_s for part in parts), any(part.overlapped for part in parts)
-    return _share(None, basis, seconds, base_s, overlapped, any(part.slowed for part in parts))
+    whole = _share(None, basis, seconds, base_s, overlapped, any(part.slowed for part in parts))
+    rests = [
+        Rest(part.compute * part.base_s, part.waits)
+        for part in parts
+        if part.compute is not None and part.rest is not None
+    ]
+    return _divided(whole, rests_together(rests) if len(rests) == len(parts) else None)
+
+
+def _rest_s(part: Share) -> float | None:
+    return None if part.rest is None else part.rest * part.base_s
+
+
+def _spent_s(part: Share) -> float:
+    return sum(value for value in part.seconds.values() if value is not None)
+
+
+def _divided(part: Share, rest: Rest | None) -> Share:
+    """With what its rest was, where that is known."""
+    if rest is None or part.rest is None or part.base_s <= 0:
+        return part
+    compute = min(part.rest, rest.compute_s / part.base_s)
+    return replace(part, compute=compute, wait=part.rest - compute, waits=rest.waits)
 
 
 def _share(
@@ -145,9 +177,10 @@ def _share(
         return Share(copy, basis, base_s, whole, None, None, None, None, None, slowed=slowed)
     overlapped = overlapped or spent > base_s
     base = max(base_s, spent)
-    parts = {kind: None if value is None else value / base for kind, value in whole.items()}
-    compute = None if overlapped or slowed or partly else max(0.0, 1 - spent / base)
-    return Share(copy, basis, base, whole, **parts, compute=compute, overlapped=overlapped, slowed=slowed)
+    read, write, meta, sync = (None if value is None else value / base for value in whole.values())
+    rest = None if overlapped or slowed or partly else max(0.0, 1 - spent / base)
+    found = Share(copy, basis, base, whole, read, write, meta, sync, None, overlapped, slowed)
+    return replace(found, rest=rest)
 
 
 def under_strace(tables: TraceTables) -> bool:
@@ -185,16 +218,21 @@ def _process_time(rows: Sequence[ProcessRow], run_s: float | None) -> tuple[floa
     if run_s is not None:
         last = max(last, min(row.started_ns for row in rows) + int(run_s * 1e9))
     spans = {row.process: (row.started_ns, row.ended_ns or last) for row in rows}
+    lives = by_life(rows)
+    life = {row.process: images[0].process for images in lives for row in images}
+    # A child lives on through its execs, and its parent, whatever that executed, waits for all of it.
     children: dict[int, list[tuple[int, int]]] = {}
-    for row in rows:
-        if row.parent is not None:
-            children.setdefault(row.parent, []).append(spans[row.process])
+    for images in lives:
+        parent = life.get(-1 if images[0].parent is None else images[0].parent)
+        if parent is not None:
+            whole = spans[images[0].process][0], max(spans[row.process][1] for row in images)
+            children.setdefault(parent, []).append(whole)
     total, overlapped = 0.0, False
     for row in rows:
         start, end = spans[row.process]
         seconds = json.loads(row.seconds or "null") or {}
         spent = sum(seconds.get(kind) or 0.0 for kind in KINDS)
-        lived_ns = _outside((start, end), children.get(row.process, []))
+        lived_ns = _outside((start, end), children.get(life.get(row.process, row.process), []))
         # At least this of its life, as threads may have recorded at once.
         recording_ns = (row.tracer_ns or 0) / max(1, row.threads or 1)
         total += max((lived_ns - recording_ns) / 1e9, spent)
@@ -221,7 +259,10 @@ def _process_count(tables: TraceTables, rows: Sequence[ProcessRow]) -> int:
 
 
 def _file_seconds(tables: TraceTables) -> dict[int, dict[str, float | None]]:
-    """Each copy's F_*_TIME of the POSIX and STDIO layers, which never describe the same call."""
+    """Each copy's F_*_TIME of the POSIX and STDIO layers, which never describe the same call.
+
+    Where calls of MPI-IO took longer than those that they made below, the program waited for all of that.
+    """
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -237,10 +278,46 @@ def _file_seconds(tables: TraceTables) -> dict[int, dict[str, float | None]]:
         .aggregate([(name, "sum") for name in names.values()])
         .to_pylist()
     )
+    above = _above_posix(tables, tuple(names.values()))
     return {
-        row["copy"]: {**{kind: row[f"{name}_sum"] for kind, name in names.items()}, "sync": None}
+        row["copy"]: {
+            **{
+                kind: _plus(row[f"{name}_sum"], above.get((row["copy"], name)))
+                for kind, name in names.items()
+            },
+            "sync": None,
+        }
         for row in sums
     }
+
+
+def _plus(seconds: float | None, more: float | None) -> float | None:
+    return seconds if seconds is None or more is None else seconds + more
+
+
+def _above_posix(tables: TraceTables, names: Sequence[str]) -> dict[tuple[int, str], float]:
+    """By copy and time: what calls of MPI-IO took beyond the POSIX calls on the same files."""
+    import pyarrow.compute as pc
+
+    columns = tables.files.select(["copy", "module", "path", *names])
+    mpi = columns.filter(pc.equal(columns["module"], MPI_IO))
+    if not mpi.num_rows:
+        return {}
+    known = columns.filter(pc.is_in(columns["path"], pc.unique(mpi["path"].combine_chunks())))
+    sums = known.group_by(["copy", "path", "module"], use_threads=False).aggregate(
+        [(name, "sum") for name in names]
+    )
+    layers: dict[tuple[int, str], dict[str, dict[str, float]]] = {}
+    for row in sums.to_pylist():
+        times = {name: row[f"{name}_sum"] or 0.0 for name in names}
+        layers.setdefault((row["copy"], row["path"]), {})[row["module"]] = times
+    found: dict[tuple[int, str], float] = {}
+    for (copy, _), by_module in layers.items():
+        above, below = by_module.get(MPI_IO, {}), by_module.get("POSIX", {})
+        for name in names:
+            more = max(0.0, above.get(name, 0.0) - below.get(name, 0.0))
+            found[copy, name] = found.get((copy, name), 0.0) + more
+    return found
 
 
 def speeds(tables: TraceTables, wall_s: float | None) -> Speeds:

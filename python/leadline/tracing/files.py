@@ -22,8 +22,10 @@ from leadline.tracing.counted.belongs import (
     named_places,
 )
 from leadline.tracing.counted.lives import by_life, lives, ranks_behind
-from leadline.tracing.figures import KINDS, Shares, Speeds, copy_seconds, times_known
-from leadline.tracing.mapped import mapped_files
+from leadline.tracing.counted.rest import CAUSES
+from leadline.tracing.counted.slowest import slowest_columns, slowest_process
+from leadline.tracing.figures import KINDS, RESTS, Shares, Speeds, copy_seconds, times_known
+from leadline.tracing.mapped import faults_major, mapped_files
 from leadline.tracing.tables import (
     COUNTERS,
     OWN_COUNTERS,
@@ -39,6 +41,7 @@ if TYPE_CHECKING:
 
 # Layers whose rows are calls of the program itself. MPI-IO describes the POSIX rows' bytes once more.
 OWN_LAYERS = ("POSIX", "STDIO")
+_WAIT_MIN_S, _WAIT_MIN_SHARE = 0.1, 0.1
 SMALL_FILE_BYTES = 64 << 10
 _SMALL_BINS = ("0_100", "100_1K", "1K_10K")
 
@@ -57,6 +60,9 @@ _COUNTED = (
     f" coalesce(sum(io_s) FILTER (WHERE {_SMALL_FILE}), 0) AS small_files_s,"
     f" avg(moved_bytes) FILTER (WHERE {_SMALL_FILE}) AS small_file_bytes,"
     f" avg(io_s) FILTER (WHERE {_SMALL_FILE}) AS small_file_s,"
+    # A read that finds the end of a file brings nothing; a file whose reads are all small tells nothing.
+    " coalesce(sum(least(SIZE_READ_0_100, OPENS))"
+    f" FILTER (WHERE belongs = '{USER}' AND SIZE_READ_0_100 < READS), 0)::BIGINT AS end_reads,"
     f" count(*) FILTER (WHERE {_LIBRARY}) AS library_files,"
     f" coalesce(sum(io_s) FILTER (WHERE {_LIBRARY}), 0) AS library_s"
     " FROM files"
@@ -314,8 +320,12 @@ def _copies(tables: TraceTables, shared: Shares) -> list[dict[str, Any]]:
 
 
 def _parts(part: Any) -> dict[str, float | None]:
-    shares = {f"{kind}_share": getattr(part, kind) for kind in (*KINDS, "compute")}
-    return {**shares, **{f"{kind}_s": part.seconds.get(kind) for kind in KINDS}}
+    shares = {f"{kind}_share": getattr(part, kind) for kind in (*KINDS, *RESTS)}
+    # Where nobody knows what was waited for, no cause is ruled out; but a short wait is none to look into.
+    most_s = max(_WAIT_MIN_S, _WAIT_MIN_SHARE * part.base_s)
+    known = part.wait is not None and part.waits.get("unknown", 0.0) < most_s
+    waits = {f"wait_{cause}_s": part.waits.get(cause, 0.0 if known else None) for cause in CAUSES}
+    return {**shares, **{f"{kind}_s": part.seconds.get(kind) for kind in KINDS}, **waits}
 
 
 def _trial(
@@ -325,7 +335,7 @@ def _trial(
     whole = shared.whole
     # Copies that did not run at once wait for no other.
     walls = list(copy_seconds(tables).values()) if tables.extra.get("at_once", True) else []
-    busy = _busy_by_process(tables.processes)
+    slowest = slowest_process(tables)
     counted = connection.execute(_COUNTED).fetchall()[0]
     named = dict(zip((column[0] for column in connection.description or ()), counted, strict=True))
     return {
@@ -338,24 +348,13 @@ def _trial(
         **named,
         "mean_read_s": _each(whole.seconds["read"], named["reads"]),
         "mean_write_s": _each(whole.seconds["write"], named["writes"]),
+        "faults_major": faults_major(tables),
         "mapped_files": len(mapped_files(connection, speed.bytes_read + speed.bytes_written)),
         "bytes_read": speed.bytes_read,
         "bytes_written": speed.bytes_written,
         "copies": len(shared.copies),
         "slowest_copy_s": max(walls, default=None),
         "mean_copy_s": sum(walls) / len(walls) if walls else None,
-        "busy_processes": len(busy),
-        "slowest_process_io_s": max(busy, default=None),
-        "mean_process_io_s": sum(busy) / len(busy) if busy else None,
+        **slowest_columns(slowest),
         "calls": sum(calls_of(tables.processes).values()),
     }
-
-
-def _busy_by_process(rows: Sequence[ProcessRow]) -> list[float]:
-    """I/O seconds of the processes that do the work side by side: the most frequent executable's."""
-    groups: dict[str, list[float]] = {}
-    for images in by_life(rows):
-        spent = sum(seconds.get(kind) or 0.0 for seconds in map(_seconds, images) for kind in KINDS)
-        if any(row.bytes_read + row.bytes_written > 0 for row in images):
-            groups.setdefault(images[-1].executable, []).append(spent)
-    return max(groups.values(), key=lambda group: (len(group), sum(group)), default=[])

@@ -15,8 +15,10 @@ from leadline.errors import ResultError, UsageError
 from leadline.store.reader import Result
 from leadline.tracing import words as trace_words
 from leadline.tracing.counted.lives import by_life, lives
+from leadline.tracing.counted.slowest import slowest_process
 from leadline.tracing.figures import (
     KINDS,
+    NO_CPU_TIME,
     OVERLAPPED,
     UNSEEN,
     Share,
@@ -27,7 +29,7 @@ from leadline.tracing.figures import (
     wall_seconds,
 )
 from leadline.tracing.files import FileCost, FileTally, access_sizes, calls_of, files_by_cost, tally, views
-from leadline.tracing.mapped import Mapped, mapped_files, mapped_size
+from leadline.tracing.mapped import Mapped, faults_major, mapped_files, mapped_size
 from leadline.tracing.model import RuleUnasked, TraceCopy, TraceFinding, TraceProcess, TraceView
 from leadline.tracing.rules import apply, rules, unasked
 from leadline.tracing.shown.answer import trace_answer
@@ -162,7 +164,9 @@ def _view(result: Result, trial: str, tables: TraceTables, with_charts: bool) ->
             sizes = access_sizes(connection)
             found = apply(connection, rules())
             lacking = unasked(connection, rules(), {item.rule for item in found})
-            mapped = Mapped(mapped_files(connection, speed.bytes_read + speed.bytes_written), _faults(tables))
+            mapped = Mapped(
+                mapped_files(connection, speed.bytes_read + speed.bytes_written), faults_major(tables)
+            )
     moved = _over_time(result, trial, tables, wall_s) if with_charts else None
     first = lives(tables.processes)
     return TraceView(
@@ -193,13 +197,8 @@ def _view(result: Result, trial: str, tables: TraceTables, with_charts: bool) ->
         unseen=unseen(tables.processes, catalogue()["bytes_unseen"].thresholds),
         at_once=bool(tables.extra.get("at_once", True)),
         outlived=int(tables.extra.get("outlived", 0)),
+        slowest=slowest_process(tables),
     )
-
-
-def _faults(tables: TraceTables) -> int | None:
-    """Page faults that had to read, where each copy's were counted."""
-    known = [copy.get("faults_major") for copy in tables.extra.get("copies", ())]
-    return None if None in known or not known else sum(known)
 
 
 def _over_time(result: Result, trial: str, tables: TraceTables, wall_s: float | None) -> OverTime | None:
@@ -330,12 +329,15 @@ def metrics_of(view: TraceView) -> dict[str, Quantity]:
     speed, whole = view.speeds, view.whole
     reasons = dict(speed.reasons)
     if whole.overlapped:
-        reasons["compute_share"] = OVERLAPPED
+        reasons |= dict.fromkeys(("compute_share", "wait_share"), OVERLAPPED)
+    elif whole.rest is not None and whole.compute is None:
+        reasons |= dict.fromkeys(("compute_share", "wait_share"), NO_CPU_TIME)
     spent = [value for value in whole.seconds.values() if value is not None]
     # A source may count syncs among writes, but none is without reads and writes unless it did not see them.
     unseen = None in (whole.seconds["read"], whole.seconds["write"])
     if unseen and spent:
-        reasons.setdefault("compute_share", UNSEEN)
+        for name in ("compute_share", "wait_share"):
+            reasons.setdefault(name, UNSEEN)
         reasons |= dict.fromkeys(("io_time", "read_share", "write_share", "sync_share"), UNSEEN)
     values: dict[str, float | None] = {
         "run_time": sum(runs) / len(runs) if runs else speed.wall_s,
@@ -345,7 +347,7 @@ def metrics_of(view: TraceView) -> dict[str, Quantity]:
         "wall_throughput": speed.wall_throughput,
         "agg_perf_by_slowest": speed.agg_perf_by_slowest,
         "io_time": float(sum(spent)) if spent and not unseen else None,
-        **{f"{kind}_share": getattr(whole, kind) for kind in (*KINDS, "compute")},
+        **{f"{kind}_share": getattr(whole, kind) for kind in (*KINDS, "compute", "wait")},
     }
     if not view.processes:
         values = dict.fromkeys(values)

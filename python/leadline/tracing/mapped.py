@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from leadline import units
 from leadline.tracing.counted.belongs import USER
+from leadline.tracing.tables import TraceTables
 from leadline.verdict.codes.catalogue import catalogue
 
 if TYPE_CHECKING:
@@ -66,10 +67,16 @@ def mapped_files(connection: duckdb.DuckDBPyConnection, moved_bytes: int) -> tup
     return tuple(i for i in files if i.mapped_bytes is None or i.mapped_bytes >= small)
 
 
-def mapped_words(found: Mapped, *, computing: bool) -> str:
+def faults_major(tables: TraceTables) -> int | None:
+    """Page faults that had to read, where each copy's were counted."""
+    known = [copy.get("faults_major") for copy in tables.extra.get("copies", ())]
+    return None if None in known or not known else sum(known)
+
+
+def mapped_words(found: Mapped, counts_as: str = "") -> str:
     """Which files, how large, and that the time of their page faults is not known. No full stop.
 
-    `computing` says that a remainder is reported, which holds that time.
+    `counts_as` is the word for the time that is reported and holds it, if any is.
     """
     largest, count = found.files[0], len(found.files)
     which = f"{largest.path} was mapped into memory ({_size(largest)})"
@@ -78,7 +85,7 @@ def mapped_words(found: Mapped, *, computing: bool) -> str:
         which = f"{count:,} files were mapped into memory{total}, first {largest.path} ({_size(largest)})"
     how = "read and written" if any(item.write_mappings for item in found.files) else "read"
     it, its = ("it", "its") if count == 1 else ("them", "their")
-    time = ", and counts as computing" if computing else ""
+    time = f", and counts as {counts_as}" if counts_as else ""
     majors = found.faults_major
     faults = "" if majors is None else f"; {majors:,} page faults of the whole command had to read"
     return (

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from leadline.tracing.counted.slowest import SlowestProcess
 from leadline.tracing.figures import Share, Speeds
 from leadline.tracing.files import FileCost, FileTally
 from leadline.tracing.mapped import Mapped
@@ -127,3 +128,4 @@ class TraceView:
     unasked: tuple[RuleUnasked, ...] = ()
     outlived: int = 0
     at_once: bool = True
+    slowest: SlowestProcess | None = None

@@ -6,14 +6,27 @@ from collections.abc import Iterator, Mapping
 
 from leadline import units
 from leadline.tracing.counted.belongs import others_words
-from leadline.tracing.figures import KINDS
+from leadline.tracing.counted.rest import CAUSES
+from leadline.tracing.figures import KINDS, Share
 from leadline.tracing.mapped import mapped_words
 from leadline.tracing.model import TraceFinding, TraceView
 from leadline.tracing.tables import LAST_SEEN
 from leadline.tracing.unseen import unseen_words
 from leadline.verdict.model import Statement
 
-WORDS = {"read": "reading", "write": "writing", "meta": "metadata", "sync": "syncs", "compute": "computing"}
+WORDS = {
+    "read": "reading",
+    "write": "writing",
+    "meta": "metadata",
+    "sync": "syncs",
+    "compute": "computing",
+    "wait": "waiting",
+    "rest": "outside of file calls",
+}
+_CAUSES_SAID = 2
+_SLOWEST_SAID = 0.2  # of the run
+_SLOWEST_APART = 1.5  # times the mean
+_CAUSE_SAID = 0.02  # of all process time
 _FINDINGS_SAID = 6
 _SHARE_PRINTED = 0.0005
 _ALIKE = 0.95  # process time and run time so near each other are one
@@ -70,6 +83,9 @@ def statements(view: TraceView, cell: str) -> Iterator[Statement]:
     if not view.processes:
         return
     yield Statement("headline", time_words(view), _evidence(view), says="trace_time", cells=(cell,))
+    slowest = slowest_words(view)
+    if slowest:
+        yield Statement("caution", slowest, says="trace_slowest", cells=(cell,))
     for item in said(view):
         yield _finding(item, view, cell)
     yield from _cautions(view)
@@ -118,7 +134,7 @@ def _losses(view: TraceView) -> Iterator[Statement]:
         if words:
             yield Statement("caution", f"{words[:1].upper()}{words[1:]}.", says="trace_blind")
     if view.mapped.files:
-        words = mapped_words(view.mapped, computing=view.whole.compute is not None)
+        words = mapped_words(view.mapped, rest_word(view.whole))
         yield Statement("caution", f"{words}.", says="trace_mapped")
 
 
@@ -155,11 +171,54 @@ def time_words(view: TraceView) -> str:
         for kind, share in shares.items()
         if share is not None and share >= _SHARE_PRINTED
     ]
-    if whole.compute is not None:
-        parts.append(f"{units.format_percent(whole.compute)} computing (the remainder)")
+    parts += rest_words(whole)
     if not parts and whole.slowed:
         return f"{who}; none of its calls on files took longer than strace itself explains."
     return f"{who}:{_of_base(view)} {', '.join(parts)}." if parts else f"{who}."
+
+
+def rest_word(whole: Share) -> str:
+    """What time in no call on a file is called: nothing where it is not known."""
+    if whole.rest is None:
+        return ""
+    return "waiting" if whole.compute is not None else "time outside of file calls"
+
+
+def rest_words(whole: Share) -> list[str]:
+    """The rest of the time: computing and waiting where CPU time is known, and what was waited for."""
+    if whole.rest is None:
+        return []
+    if whole.compute is None or whole.wait is None:
+        return [f"{units.format_percent(whole.rest)} outside of file calls (computing or waiting: not known)"]
+    found = [f"{units.format_percent(whole.compute)} computing"]
+    if whole.wait >= _SHARE_PRINTED:
+        found.append(f"{units.format_percent(whole.wait)} waiting{_causes(whole)}")
+    return found
+
+
+def _causes(whole: Share) -> str:
+    """The main causes of waiting, the longest first."""
+    ordered = sorted(whole.waits.items(), key=lambda item: -item[1])
+    told = [
+        f"{units.format_duration(seconds)} for {CAUSES[cause]}"
+        for cause, seconds in ordered[:_CAUSES_SAID]
+        if seconds >= _CAUSE_SAID * whole.base_s
+    ]
+    return f" ({', '.join(told)})" if told else ""
+
+
+def slowest_words(view: TraceView) -> str:
+    """Who was in I/O for longest, where that is far from the mean of all: the run waits for it."""
+    found, run_s = view.slowest, view.speeds.wall_s
+    if found is None or run_s is None or found.processes < 2 or not view.at_once:
+        return ""
+    if found.io_s < _SLOWEST_SAID * run_s or found.io_s < _SLOWEST_APART * found.mean_io_s:
+        return ""
+    return (
+        f"The slowest of {found.processes:,} processes, {found.name}, was in I/O for"
+        f" {units.format_duration(found.io_s)} of {units.format_duration(run_s)}; the mean is"
+        f" {units.format_duration(found.mean_io_s)}."
+    )
 
 
 def _of_base(view: TraceView) -> str:
@@ -234,7 +293,7 @@ def saved_words(item: TraceFinding, view: TraceView) -> str:
     if item.saves_s >= item.cost_s * _ALIKE:
         return f"up to {cost}{f', {share}' if share else ''}"
     saved = units.format_duration(item.saves_s)
-    return f"up to {share}, {saved} of the run if shared evenly"
+    return f"up to {share}, at most {saved} of the run"
 
 
 def time_doubts(view: TraceView) -> tuple[str, ...]:
@@ -281,13 +340,11 @@ def _cautions(view: TraceView) -> Iterator[Statement]:
             " way beside the program (asynchronous I/O). How much was computed meanwhile is not known.",
             says="trace_overlapped",
         )
-    elif view.whole.compute is not None:
-        yield Statement(
-            "caution",
-            "Computing is the remainder: it holds waiting for anything but files, too.",
-            (_base(view),),
-            says="trace_remainder",
-        )
+    elif view.whole.rest is not None:
+        text = "Computing is CPU time outside of file calls; waiting is the time off the CPU there."
+        if view.whole.compute is None:
+            text = "CPU time was not recorded: the time outside of file calls may be computing or waiting."
+        yield Statement("caution", text, (_base(view),), says="trace_remainder")
     more = len(view.findings) - len(said(view))
     if more:
         text = f"{_count(more, 'smaller finding stands', 'smaller findings stand')} in the report."

@@ -133,8 +133,13 @@ _SHADES = {
     "syncs": PALETTE[3],
     "syncing": PALETTE[3],
     "computing": "var(--grid)",
+    "outside of file calls": "var(--grid)",
+    "waiting": PALETTE[4],
 }
-_PLACES = {"reading": 0, "writing": 1, "metadata": 2, "syncs": 3, "syncing": 3, "computing": 4}
+_PLACES = {
+    **{"reading": 0, "writing": 1, "metadata": 2, "syncs": 3, "syncing": 3},
+    **{"computing": 4, "outside of file calls": 4, "waiting": 5},
+}
 LEGEND = {"title": None, "orient": "bottom", "symbolType": "square"}
 
 

@@ -40,7 +40,7 @@ def share_bars(place: int, view: TraceView) -> tuple[ShareBars, ...]:
             name,
             tuple(
                 (WORDS[kind], value)
-                for kind in (*KINDS, "compute")
+                for kind in (*KINDS, *(("rest",) if share.compute is None else ("compute", "wait")))
                 if (value := getattr(share, kind)) is not None
             ),
         )

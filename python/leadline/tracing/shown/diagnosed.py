@@ -68,7 +68,8 @@ def _diagnosed(view: TraceView, cell: Cell) -> TraceDiagnosed:
         view.unasked,
         (
             *((_DONE[kind], getattr(view.whole, kind)) for kind in KINDS),
-            ("computing, waiting", view.whole.compute),
+            ("computing", view.whole.compute),
+            ("waiting", view.whole.wait),
         ),
         cautions,
     )

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
-from leadline.tracing.figures import KINDS, Share
+from leadline.tracing.figures import KINDS, RESTS, Share
 from leadline.tracing.model import TraceView
 from leadline.tracing.words import cost_words
 
@@ -47,6 +47,7 @@ def trace_json(view: TraceView) -> dict[str, Any]:
             "reasons": dict(speed.reasons),
         },
         "shares": _share_json(view.whole),
+        "slowest": None if view.slowest is None else asdict(view.slowest),
         "copies": [
             {
                 "copy": item.copy,
@@ -105,6 +106,7 @@ def _share_json(share: Share) -> dict[str, Any]:
         "basis": share.basis,
         "base_s": share.base_s,
         "seconds": dict(share.seconds),
-        **{kind: getattr(share, kind) for kind in (*KINDS, "compute")},
+        **{kind: getattr(share, kind) for kind in (*KINDS, *RESTS)},
+        "waits": dict(share.waits),
         "overlapped": share.overlapped,
     }

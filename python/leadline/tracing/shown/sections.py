@@ -19,7 +19,8 @@ _ESTIMATES = (
     " do not add them."
 )
 _REMAINDER = (
-    "Computing is the remainder: it holds waiting for anything but files, too. Definitions: docs/trace.md."
+    "Computing is CPU time outside of file calls, waiting is time off the CPU there. Definitions:"
+    " docs/trace.md."
 )
 _SPREAD = "A call's bytes are spread evenly over the time that it took."
 _COUNTED = " Calls were only counted: with --segments there are reads and writes over time."
@@ -60,6 +61,7 @@ def _hidden(view: TraceView, clean: Clean) -> TraceView:
         mapped=replace(
             view.mapped, files=tuple(replace(item, path=clean(item.path)) for item in view.mapped.files)
         ),
+        slowest=None if view.slowest is None else replace(view.slowest, name=clean(view.slowest.name)),
         processes=tuple(_hidden_process(item, clean) for item in view.processes),
     )
 

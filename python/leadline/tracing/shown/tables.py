@@ -15,6 +15,7 @@ from leadline.units import NO_VALUE
 from leadline.verdict.sections.section import TextTable
 
 _ROWS_MAX = 100
+_SHOWN = (*KINDS, "compute", "wait")
 _COPIES_MAX = 100
 _BRIEF = 12  # rows of a report that is no page
 
@@ -50,7 +51,7 @@ def copies_shown(view: TraceView) -> list[TraceCopy]:
 
 def _copies(view: TraceView) -> TextTable:
     several, shown = len(view.copies) > 1, copies_shown(view)
-    heads = ("copy", "run time", "read", "written", *(WORDS[kind] for kind in KINDS), "computing", "ended")
+    heads = ("copy", "run time", "read", "written", *(WORDS[kind] for kind in _SHOWN), "ended")
     rows = [
         (
             str(c.copy),
@@ -66,14 +67,14 @@ def _copies(view: TraceView) -> TextTable:
         speed = view.speeds
         whole = (_size(speed.bytes_read), _size(speed.bytes_written), *_parts(view.whole))
         rows.append(("all", _seconds(speed.wall_s), *whole, ""))
-    note = f"shares are of {view.whole.basis}; computing is the remainder"
+    note = f"shares are of {view.whole.basis}; computing and waiting are what no file call took"
     if len(shown) < len(view.copies):
         note = f"the {len(shown)} of {len(view.copies):,} copies that ran longest; {note}"
-    return TextTable("Where the time went", heads, tuple(rows), frozenset(range(1, 9)), note)
+    return TextTable("Where the time went", heads, tuple(rows), frozenset(range(1, len(heads) - 1)), note)
 
 
 def _parts(share: Share) -> tuple[str, ...]:
-    return tuple(_share(getattr(share, kind)) for kind in (*KINDS, "compute"))
+    return tuple(_share(getattr(share, kind)) for kind in _SHOWN)
 
 
 def files_table(view: TraceView, brief: int = _BRIEF) -> TextTable:

@@ -26,7 +26,13 @@ from leadline.observe.answering import temporary_directory
 from leadline.store.making import temporary
 from leadline.tracing.counted.lives import ALL_RANKS
 from leadline.tracing.counted.paths import is_stream_by_name, renamed
-from leadline.tracing.sources.darshan_columns import PREFIXES, counters, seconds_by_slowest, times
+from leadline.tracing.sources.darshan_columns import (
+    PREFIXES,
+    by_slowest,
+    counters,
+    slowest_rank,
+    times,
+)
 from leadline.tracing.sources.darshan_reader import COUNTED, TRACED, old_version
 from leadline.tracing.tables import (
     OWN_COUNTERS,
@@ -439,7 +445,7 @@ def _time_doubts(logs: Sequence[DarshanLog]) -> list[str]:
 def _extra(logs: Sequence[DarshanLog], first_ns: int) -> dict[str, Any]:
     walls = [log.about["wall_s"] for log in logs]
     ends = [(log.shift_ns / NS) + wall for log, wall in zip(logs, walls, strict=True) if wall is not None]
-    speed, slowest = _by_slowest(logs)
+    speed, slowest = by_slowest([log.modules for log in logs])
     last_start_ns = max(log.about["started_unix_ns"] for log in logs)
     return {
         "wall_s": max(ends) if len(ends) == len(logs) else None,
@@ -450,6 +456,7 @@ def _extra(logs: Sequence[DarshanLog], first_ns: int) -> dict[str, Any]:
         "copies": [{"copy": log.copy, "wall_s": log.about["wall_s"]} for log in logs],
         "agg_perf_by_slowest": speed,
         "agg_time_by_slowest": slowest,
+        "slowest_ranks": [found for log in logs if (found := slowest_rank(log.modules, log.ranks))],
         "logs": [_about(log) for log in logs],
         "heat": [row for log in logs for row in _heat(log)],
     }
@@ -464,14 +471,6 @@ def _longest(logs: Sequence[DarshanLog]) -> float | None:
             return None
         found.append(log.shift_ns / NS + wall_s)
     return max(found)
-
-
-def _by_slowest(logs: Sequence[DarshanLog]) -> tuple[float | None, float | None]:
-    """(bytes per second, seconds) as Darshan defines them; of several logs, over the slowest."""
-    posix = [log.modules["POSIX"] for log in logs if "POSIX" in log.modules]
-    seconds = max((seconds_by_slowest(columns) for columns in posix), default=0.0)
-    moved = sum(sum(columns[f"POSIX_BYTES_{what}"]) for columns in posix for what in ("READ", "WRITTEN"))
-    return (moved / seconds, seconds) if seconds > 0 and moved > 0 else (None, None)
 
 
 def _about(log: DarshanLog) -> dict[str, Any]:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from leadline.tracing.tables import COUNTERS, SIZE_BINS, TIMES
 
+_KINDS = ("read", "write", "meta")
 PREFIXES = {"POSIX": "POSIX_", "STDIO": "STDIO_", "MPI-IO": "MPIIO_"}
 # MPI-IO tells apart how a call was made; here only that it was.
 _SUMS = {
@@ -60,6 +63,60 @@ def _known(value: int) -> int | None:
     return None if value < 0 else value
 
 
+def slowest_rank(modules: Mapping[str, dict[str, list[Any]]], ranks: int) -> dict[str, Any] | None:
+    """The rank that was in I/O for longest, with its seconds by kind, and `io_s` of all; None without any.
+
+    Of a file that all ranks share Darshan keeps the sum and the slowest rank: what is left is of the others
+    evenly. MPI-IO's calls contain the POSIX calls that they make, so of these layers the longer one counts.
+    """
+    layers = {name: _by_rank(name, columns, ranks) for name, columns in modules.items() if name in PREFIXES}
+    streams = [layers.pop("STDIO")] if "STDIO" in layers else []
+    known = [*streams, *sorted(layers.values(), key=lambda layer: -layer.io_s)[:1]]
+    numbers = {rank for layer in known for rank in layer.own} or {0}
+    seconds = {rank: _added([layer.of(rank) for layer in known]) for rank in numbers}
+    rank = max(sorted(seconds), key=lambda one: sum(seconds[one].values()))
+    io_s = sum(layer.io_s for layer in known)
+    if io_s <= 0:
+        return None
+    return {"rank": rank, "ranks": ranks, "seconds": seconds[rank], "io_s": io_s}
+
+
+@dataclass
+class _Layer:
+    """Seconds of one module by kind: `own` of single ranks, `each` of every rank besides."""
+
+    own: dict[int, dict[str, float]]
+    each: dict[str, float]
+    io_s: float
+
+    def of(self, rank: int) -> dict[str, float]:
+        return _added([self.own.get(rank, {}), self.each])
+
+
+def _added(parts: Sequence[Mapping[str, float]]) -> dict[str, float]:
+    return {kind: sum(part.get(kind, 0.0) for part in parts) for kind in _KINDS}
+
+
+def _by_rank(module: str, columns: dict[str, list[Any]], ranks: int) -> _Layer:
+    prefix = PREFIXES[module]
+    found = _Layer({}, dict.fromkeys(_KINDS, 0.0), 0.0)
+    for place, rank in enumerate(columns["rank"]):
+        spent = {kind: max(0.0, columns[f"{prefix}F_{kind.upper()}_TIME"][place]) for kind in _KINDS}
+        total_s = sum(spent.values())
+        found.io_s += total_s
+        owner, part, rest = max(0, rank), 1.0, 0.0
+        if rank < 0 and total_s > 0:
+            owner = max(0, int(columns[f"{prefix}SLOWEST_RANK"][place]))
+            slow_s = min(total_s, max(total_s / ranks, columns[f"{prefix}F_SLOWEST_RANK_TIME"][place]))
+            rest = (1 - slow_s / total_s) / max(1, ranks - 1)
+            part = slow_s / total_s - rest
+        own = found.own.setdefault(owner, dict.fromkeys(_KINDS, 0.0))
+        for kind, seconds in spent.items():
+            own[kind] += seconds * part
+            found.each[kind] += seconds * rest
+    return found
+
+
 def seconds_by_slowest(columns: dict[str, list[Any]]) -> float:
     """Darshan's I/O time for `agg_perf_by_slowest`, of the POSIX module.
 
@@ -75,3 +132,11 @@ def seconds_by_slowest(columns: dict[str, list[Any]]) -> float:
             spent = sum(columns[f"POSIX_F_{kind}_TIME"][place] for kind in ("READ", "WRITE", "META"))
             own[rank] = own.get(rank, 0.0) + spent
     return shared + max(own.values(), default=0.0)
+
+
+def by_slowest(logs: Sequence[Mapping[str, dict[str, list[Any]]]]) -> tuple[float | None, float | None]:
+    """(bytes per second, seconds) as Darshan defines them; of several logs' modules, over the slowest."""
+    posix = [modules["POSIX"] for modules in logs if "POSIX" in modules]
+    seconds = max((seconds_by_slowest(columns) for columns in posix), default=0.0)
+    moved = sum(sum(columns[f"POSIX_BYTES_{what}"]) for columns in posix for what in ("READ", "WRITTEN"))
+    return (moved / seconds, seconds) if seconds > 0 and moved > 0 else (None, None)

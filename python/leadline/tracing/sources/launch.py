@@ -24,6 +24,7 @@ from leadline.errors import CommandError, TargetError, UsageError
 from leadline.observe.answering import in_fork
 from leadline.tracing.counted.paths import questions, renamed, told
 from leadline.tracing.sources.lives.survivors import MARK_VARIABLE, PATIENCE, SurvivorWait, wait_for_survivors
+from leadline.tracing.sources.lives.waits import WaitWatch
 from leadline.tracing.sources.sources import Source
 from leadline.tracing.tables import LAST_SEEN, ProcessRow, TraceTables
 
@@ -143,6 +144,7 @@ def run_traced(
     before = signal.pthread_sigmask(signal.SIG_BLOCK, FORWARDED | {signal.SIGCHLD})
     waiting: list[_Waiting] = []
     heard: list[int] = []
+    waits = WaitWatch()
     try:
         for copy in range(copies):
             variables = source.environment(
@@ -152,6 +154,7 @@ def run_traced(
             source.follow(waiting[-1].pid, copy)
         started_unix_ns, origin = now_ns(), time.monotonic_ns()
         starts = {item.pid: item.release() for item in waiting}
+        waits.begin({item.pid: item.copy for item in waiting})
         ends = _wait(waiting, starts, until_s, heard)
         for item in waiting:
             item.check(executable)
@@ -162,13 +165,16 @@ def run_traced(
             item.abandon()
         raise
     finally:
+        waited = waits.close()
         for item in waiting:
             item.close()
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
     wall_s = (max(end for _, end in ends) - origin) / 1e9
     tables = known_here(source.finish(started_unix_ns))
-    tables = replace(tables, processes=tuple(_with_end(row, ends, origin) for row in tables.processes))
-    known = {"wall_s": wall_s, "copies": [asdict(end) for end, _ in ends], **_outlived(tables, wall_s)}
+    rows = (_with_start(_with_end(row, ends, origin), starts, origin) for row in tables.processes)
+    tables = replace(tables, processes=tuple(rows))
+    copies_known = [{**asdict(end), "waits": waited[end.copy].as_json()} for end, _ in ends]
+    known = {"wall_s": wall_s, "copies": copies_known, **_outlived(tables, wall_s)}
     tables = replace(
         tables, extra={**tables.extra, **known}, warnings=(*tables.warnings, *_still_running(tables, left))
     )
@@ -218,6 +224,13 @@ def _with_end(row: ProcessRow, ends: Sequence[tuple[CopyEnd, int]], origin_ns: i
         return row
     end, at_ns = known
     return replace(row, ended_ns=at_ns - origin_ns, end=end.end, status=end.status)
+
+
+def _with_start(row: ProcessRow, starts: Mapping[int, int], origin_ns: int) -> ProcessRow:
+    """A copy's first image begins with its exec, not where its libraries were loaded and the tracer began."""
+    if row.parent is not None or row.pid not in starts:
+        return row
+    return replace(row, started_ns=min(row.started_ns, max(0, starts[row.pid] - origin_ns)))
 
 
 class _Waiting:

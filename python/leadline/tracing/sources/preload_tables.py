@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -66,22 +68,47 @@ class _Family:
     process: int
     parent: int | None
     continued: int | None
+    started: int  # unix ns: of its exec or fork, where the tracer's own begin was later
 
 
 def _families(entries: list[dict[str, Any]]) -> list[_Family]:
     """A parent is the image that ran before in this pid (it called exec), else the parent's image of then."""
     latest: dict[int, int] = {}
     parents: list[int | None] = []
+    started: list[int] = []
     continued: list[int | None] = [None] * len(entries)
+    booted_ns = time.time_ns() - time.clock_gettime_ns(time.CLOCK_BOOTTIME)
     for process, entry in enumerate(entries):
         before = latest.get(entry["pid"])
         if before is not None and entries[before]["kernel_start"] == entry["kernel_start"]:
-            continued[before] = entry["started_unix_ns"]
+            started.append(_executed(entries[before], entry))
+            continued[before] = started[-1]
             parents.append(before)
         else:
-            parents.append(latest.get(entry["parent_pid"]))
+            parent = latest.get(entry["parent_pid"])
+            parents.append(parent)
+            started.append(_forked(entry, booted_ns, 0 if parent is None else started[parent]))
         latest[entry["pid"]] = process
-    return [_Family(process, parent, continued[process]) for process, parent in enumerate(parents)]
+    return [
+        _Family(process, parent, continued[process], started[process])
+        for process, parent in enumerate(parents)
+    ]
+
+
+def _executed(before: dict[str, Any], entry: dict[str, Any]) -> int:
+    """When an image began: at the exec, for its libraries are loaded before its log begins."""
+    ended = before["ended_unix_ns"] if before["end_kind"] == EXECUTED else None
+    begun = int(entry["started_unix_ns"])
+    return begun if ended is None else min(int(ended), begun)
+
+
+def _forked(entry: dict[str, Any], booted_ns: int, parent_ns: int) -> int:
+    """When a process began, by the end of the kernel's tick of then; never before its parent did."""
+    begun = int(entry["started_unix_ns"])
+    if not entry["kernel_start"]:
+        return begun
+    ticks_ns = (int(entry["kernel_start"]) + 1) * 1_000_000_000 // int(os.sysconf("SC_CLK_TCK"))
+    return min(begun, max(booted_ns + ticks_ns, parent_ns))
 
 
 def _seen(entry: dict[str, Any], ends: Mapping[str, SeenEnd]) -> SeenEnd | None:
@@ -105,7 +132,8 @@ def _process(
         executable=entry["executable"],
         command=json.dumps(entry["arguments"]),
         mode="preload",
-        started_ns=entry["started_unix_ns"] - started_unix_ns,
+        # One that waited to become the command began with the trial.
+        started_ns=max(family.started, min(started_unix_ns, entry["started_unix_ns"])) - started_unix_ns,
         ended_ns=None if ended is None else ended - started_unix_ns,
         end=end,
         status=status,

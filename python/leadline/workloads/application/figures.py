@@ -27,8 +27,9 @@ class CopyTrace:
     """What a trace says of one copy: seconds in calls by kind, over all its processes, and bytes of files.
 
     `perf_by_slowest` is bytes per second over the I/O time of the slowest process, which is what Darshan
-    estimates at the POSIX layer. `share` is each kind's part of the run time. `overlapped`: I/O went on
-    beside other I/O or beside computing, so that the remainder is not known.
+    estimates at the POSIX layer. `share` is each kind's part of the run time, or of `base_s` where
+    processes together lived longer. `overlapped`: I/O went on beside other I/O or beside computing, so that
+    the remainder is not known.
     """
 
     seconds: Mapping[str, float]
@@ -37,6 +38,7 @@ class CopyTrace:
     bytes_written: int
     perf_by_slowest: float | None
     overlapped: bool = False
+    base_s: float | None = None
 
 
 @dataclass(frozen=True)
@@ -85,6 +87,7 @@ def copy_traces(tables: TraceTables) -> dict[int, CopyTrace]:
             speed.bytes_written,
             speed.agg_perf_by_slowest,
             part.overlapped,
+            base_s,
         )
     return found
 
@@ -137,9 +140,10 @@ def application_metrics(copies: Sequence[CopyFigures]) -> tuple[dict[str, float]
     for kind in KINDS:
         shares = [copy.trace.share[kind] if copy.trace else None for copy in copies]
         add(f"{kind}_share", shares, NOT_TRACED)
-    rest = [compute_share(copy.trace) if copy.trace else None for copy in copies]
+    rests = [rest_shares(copy) for copy in copies]
     beside = any(copy.trace and copy.trace.overlapped for copy in copies)
-    add("compute_share", rest, OVERLAPPED if beside else NOT_TRACED)
+    for name, place in (("compute_share", 0), ("wait_share", 1)):
+        add(name, [rest[place] if rest else None for rest in rests], OVERLAPPED if beside else NOT_TRACED)
     both = [moving_s(copy.trace) if copy.trace else None for copy in copies]
     add("read_write_time", both, NOT_TRACED, typical)
     return values, reasons
@@ -150,14 +154,18 @@ def moving_s(trace: CopyTrace) -> float:
     return sum(trace.seconds[kind] for kind in MOVING)
 
 
-def compute_share(trace: CopyTrace) -> float | None:
-    """What no call of reading, writing or metadata took: computing, and waiting for anything else.
+def rest_shares(copy: CopyFigures) -> tuple[float, float] | None:
+    """What no call on a file took: (computing, as long as a CPU ran, and waiting for anything else).
 
-    None where I/O overlapped: what was computed meanwhile is not known.
+    None where it was not traced or I/O overlapped: what was computed meanwhile is not known.
     """
-    if trace.overlapped:
+    trace = copy.trace
+    if trace is None or trace.overlapped:
         return None
-    return max(0.0, 1 - sum(trace.share[kind] for kind in KINDS))
+    rest = max(0.0, 1 - sum(trace.share[kind] for kind in KINDS))
+    base_s = trace.base_s or copy.run_time_s
+    compute = min(rest, copy.cpu_s / base_s) if base_s > 0 else 0.0
+    return compute, rest - compute
 
 
 def _plain(values: Sequence[float]) -> float | None:

@@ -32,7 +32,7 @@ from leadline.workloads.application.figures import (
 from leadline.workloads.application.job import ApplicationJob
 from leadline.written.yaml_source import read_table
 
-SHARES = (*(f"{kind}_share" for kind in KINDS), "compute_share")
+SHARES = (*(f"{kind}_share" for kind in KINDS), "compute_share", "wait_share")
 _MEAN = "mean"
 _ABSENT = Quantity(None, "", reason="not measured")
 _AT_ONCE = "copies at once"
@@ -42,6 +42,7 @@ _SHARE_WORDS = {
     "sync": "syncing",
     "meta": "metadata",
     "compute": "computing",
+    "wait": "waiting",
 }
 _TIMES_NOTE = "Times and rates are geometric means over blocks and copies, as ratios are of them"
 _RUN_TIME_NOTE = (
@@ -50,8 +51,8 @@ _RUN_TIME_NOTE = (
     " other."
 )
 _SHARES_NOTE = (
-    "By the trace: time in calls that read, write, or look after files. Computing is all the rest, waiting"
-    " for a CPU included."
+    "By the trace: time in calls that read, write, or look after files. Computing is CPU time outside of"
+    " them, waiting the time off the CPU: for pages of mapped files, for a CPU, for other programs."
 )
 
 
@@ -394,10 +395,10 @@ def _shares(places: Sequence[CopiesCell]) -> FigureTable:
         "shares",
         "Where the run time went",
         ("Target", "Copies at once"),
-        ("Reading", "Writing", "Syncing", "Metadata", "Computing"),
+        ("Reading", "Writing", "Syncing", "Metadata", "Computing", "Waiting"),
         rows,
-        "The plain mean of shares over blocks and copies. Computing is the remainder: what no call on a file"
-        " took, waiting for a CPU included.",
+        "The plain mean of shares over blocks and copies. Computing is CPU time that no call on a file took,"
+        " waiting the rest of the time.",
     )
 
 

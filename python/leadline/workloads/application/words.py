@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from leadline import units
+from leadline.tracing.figures import KINDS
 from leadline.verdict.answers.certain import confidence_words
 from leadline.verdict.face import KindAnswer
 from leadline.verdict.model import UNUSABLE, Comparison, Quantity, Statement
@@ -39,6 +40,7 @@ def application_statements(
         own = by_series(usable, series)
         found.extend(_growth(own, within))
         found.extend(_cpus(own))
+        found.extend(_storage(own))
         found.extend(_model(own))
     found.extend(_same_work(usable))
     found.extend(_trace_gaps(usable))
@@ -228,6 +230,28 @@ def _cpus(places: Sequence[CopiesCell]) -> Iterator[Statement]:
         )
 
 
+def _storage(places: Sequence[CopiesCell]) -> Iterator[Statement]:
+    """Where most of the run time of the most copies is in calls on files, and no CPU keeps them waiting."""
+    traced = [place for place in places if all(place.metric(f"{k}_share").value is not None for k in KINDS)]
+    if not traced or load_of(traced[-1], cpus_of(places)).saturated:
+        return
+    place = traced[-1]
+    shares = {kind: place.metric(f"{kind}_share").value or 0.0 for kind in KINDS}
+    compute = place.metric("compute_share").value
+    if sum(shares.values()) < thresholds()["storage_share"]:
+        return
+    computing = "" if compute is None else f" and computing {units.format_percent(compute)}"
+    yield Statement(
+        "finding",
+        f"{place.series}: with {_copies(place.copies)}, calls on files take"
+        f" {units.format_percent(sum(shares.values()))} of the run time{computing}: the copies wait for"
+        " the storage.",
+        tuple(f"{kind}: {units.format_percent(share)}" for kind, share in shares.items() if share > 0),
+        says="copies_bound",
+        cells=_ids((place,)),
+    )
+
+
 @dataclass(frozen=True)
 class Load:
     """How busy a cell's CPUs were: shares of all CPUs' time; `own` is of the copies and the client daemon."""
@@ -263,8 +287,11 @@ def load_of(place: CopiesCell, cpus: int | None) -> Load:
         for trial in place.trials
         if cpus and trial.measured_ns
     ]
-    compute = place.metric("compute_share").value
-    crowded = bool(cpus and place.copies > cpus and (compute or 0.0) >= thresholds()["compute_share"])
+    # Copies that outnumber the CPUs wait for them, too: what of their I/O and computing is computing decides.
+    compute = place.metric("compute_share").value or 0.0
+    active = compute + sum(place.metric(f"{kind}_share").value or 0.0 for kind in KINDS)
+    most = compute > 0 and compute >= thresholds()["compute_share"] * active
+    crowded = bool(cpus and place.copies > cpus and most)
     return Load(sum(seen) / len(seen) if seen else None, sum(own) / len(own) if own else 0.0, crowded)
 
 

@@ -385,11 +385,11 @@ def _time_spent(lines: Sequence[PipelineSeries]) -> FigureTable:
         "time",
         "Where the time of each operation went",
         ("Target", "Operation"),
-        ("Duration", "Reading", "Writing", "Metadata", "Computing", "CPU time"),
+        ("Duration", "Reading", "Writing", "Metadata", "Outside of file calls", "CPU time"),
         tuple(rows),
         "Plain means over blocks and clients. Reading, writing and metadata: calls on files of the target, by"
         " the trace."
-        " Computing is the remainder, waiting for a CPU included. CPU time adds up all processors.",
+        " What is outside of file calls was computing or waiting. CPU time adds up all processors.",
     )
 
 

@@ -32,11 +32,14 @@ def replay_statements(manifest: Mapping[str, Any]) -> Iterator[Statement]:
 
 
 def replay_answer(manifest: Mapping[str, Any]) -> KindAnswer:
-    """How much of the trace its time is of."""
+    """Which time is given, and how much of the trace it is of."""
     found = manifest.get("replay")
-    return (
-        KindAnswer(f"Repeated: {_repeated(found)}.", adds=True) if isinstance(found, dict) else KindAnswer()
-    )
+    if not isinstance(found, dict):
+        return KindAnswer()
+    time = "the run time, from the first call to the end of the last (run_time)"
+    if found.get("pace") == "recorded":
+        time = "the time in calls, summed over threads and without the recorded pauses (io_time)"
+    return KindAnswer(f"The time is {time}. Repeated: {_repeated(found)}.", adds=True)
 
 
 def _repeated(found: Mapping[str, Any]) -> str:
