@@ -10,6 +10,7 @@ from leadline.verdict.diagnosed.causes import CauseEntry, causes
 from leadline.verdict.diagnosed.figures import FIGURES
 
 PAGE = Path(__file__).parent.parent / "docs" / "diagnosis.md"
+_SHARES = {"time": "of a request's time", "full": "how full", "part": "the part of the time in which it held"}
 BEGIN, END = "<!-- made by tools/diagnosis_page.py: {} -->", "<!-- end -->"
 
 
@@ -31,9 +32,16 @@ def _causes() -> Iterator[str]:
         yield f"{cause.place}, {cause.told}. {cause.means}"
         yield ""
         yield f"- Seen: `{_seen(cause)}`" + (f"; needs {', '.join(f'`{name}`' for name in cause.needs)}.")
+        yield f"- Share: {_share(cause)}"
         yield f"- To be sure: {cause.experiment}"
         yield f"- Remedy: {cause.remedy} Price: {cause.price}. Source: {cause.source}."
         yield ""
+
+
+def _share(cause: CauseEntry) -> str:
+    if not cause.share:
+        return f"none, as nothing measures it. What would: {cause.measured_by}"
+    return f"{_SHARES[cause.share_kind]}, `{cause.share}`."
 
 
 def _seen(cause: CauseEntry) -> str:

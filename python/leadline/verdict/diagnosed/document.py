@@ -7,6 +7,7 @@ from typing import Any
 from leadline.verdict.diagnosed.judge import CauseNamed, Diagnosed
 from leadline.verdict.diagnosed.of_result import CellDiagnosed
 from leadline.verdict.diagnosed.should import Should
+from leadline.verdict.diagnosed.unseen import measured_by
 from leadline.verdict.sections.charts import PlaceUse
 
 FORMAT = "leadline.diagnosis/1"
@@ -69,8 +70,10 @@ def _cause_json(cause: CauseNamed) -> dict[str, Any]:
         "place": entry.place,
         "title": cause.title,
         "share": cause.share,
-        "share_low": cause.shares[0],
-        "share_high": cause.shares[1],
+        "share_kind": None if cause.share is None else entry.share_kind,
+        "share_low": cause.shares[0] if cause.shares else None,
+        "share_high": cause.shares[1] if cause.shares else None,
+        "measured_by": None if cause.share is not None else measured_by(cause),
         "held": cause.held,
         "trials": cause.trials,
         "evidence": cause.evidence,

@@ -9,6 +9,7 @@ from leadline.units import format_rate
 from leadline.verdict.diagnosed.document import cell_json
 from leadline.verdict.diagnosed.judge import CauseNamed
 from leadline.verdict.diagnosed.of_result import CellDiagnosed
+from leadline.verdict.diagnosed.unseen import measured_by
 from leadline.verdict.sections.charts import PlacesChain
 from leadline.verdict.sections.section import Item, Panels, Section, TextTable, Words
 
@@ -17,8 +18,9 @@ _STILL_MAX = 2
 _LINES_MAX = 40  # in reports that are no page
 _NOTE = (
     "By what observers saw while each cell was measured. Of it: measured, of the least that a link, the"
-    " device or what is in flight allows. The share behind a cause is of the time or, of what is full, how"
-    " full it is. All evidence, and what comes next: leadline diagnose DIR --cell TARGET.WORK"
+    " device or what is in flight allows. The share behind a cause is of a request's time, how full what is"
+    " full is, or the part of the time in which it held. Present means that nothing measures how much it"
+    " takes. All evidence, and what comes next: leadline diagnose DIR --cell TARGET.WORK"
 )
 _HEADINGS = ("Cell", "Measured", "Should be", "Of it", "Allowed by", "Bound by")
 _PICTURES = (
@@ -107,10 +109,7 @@ def _chain(place: int, one: CellDiagnosed) -> PlacesChain:
 
 
 def _why(one: CellDiagnosed) -> Item:
-    behind = [
-        f"Behind it: {cause.title} ({100 * cause.share:.0f} %): {cause.evidence}."
-        for cause in one.found.behind[:1]
-    ]
+    behind = [f"Behind it: {cause.words}: {cause.evidence}." for cause in one.found.behind[:1]]
     details = [line for cause in one.found.named for line in _of_cause(cause)]
     seen = "; ".join(
         f"{cause.evidence}, in {cause.held} of {cause.trials} trials" for cause in one.found.named
@@ -123,6 +122,7 @@ def _of_cause(cause: CauseNamed) -> tuple[str, ...]:
     entry = cause.entry
     return (
         entry.means,
+        *([f"To measure how much it takes: {measured_by(cause)}"] if cause.share is None else []),
         *(f"Against it: {words}." for words in cause.against),
         f"To be sure: {entry.experiment}",
         f"Remedy: {entry.remedy} (price: {entry.price})",
