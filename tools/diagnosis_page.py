@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
+from leadline.verdict.diagnosed.budget import PARTS
 from leadline.verdict.diagnosed.causes import CauseEntry, causes
 from leadline.verdict.diagnosed.figures import FIGURES
 
@@ -17,7 +18,7 @@ BEGIN, END = "<!-- made by tools/diagnosis_page.py: {} -->", "<!-- end -->"
 def page() -> str:
     """The whole page, with its tables made anew."""
     text = PAGE.read_text(encoding="utf-8")
-    for name, lines in (("causes", _causes()), ("figures", _figures())):
+    for name, lines in (("budget", _budget()), ("causes", _causes()), ("figures", _figures())):
         begin = BEGIN.format(name)
         pattern = re.compile(f"{re.escape(begin)}.*?{re.escape(END)}", re.DOTALL)
         made = "\n".join([begin, *lines, END])
@@ -49,6 +50,13 @@ def _seen(cause: CauseEntry) -> str:
     for name, value in sorted(cause.thresholds.items(), key=lambda pair: -len(pair[0])):
         words = words.replace(f"${name}", f"{value:g}")
     return words
+
+
+def _budget() -> Iterator[str]:
+    yield "| segment | seconds | source | what else would show it |"
+    yield "|---|---|---|---|"
+    for part in PARTS:
+        yield f"| {part.title} | {part.formula} | {part.source} | {part.shown_by} |"
 
 
 def _figures() -> Iterator[str]:

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from leadline.verdict.diagnosed.of_result import CellDiagnosed
     from leadline.verdict.diagnosed.should import Should
 
+_BAR = 50  # letters
 _LOOK, _LONGEST = "30s", "2m"
 
 
@@ -247,6 +248,7 @@ def _print_found(found: Diagnosed, should: Should | None, *, whole: bool) -> Non
     _print_should(should)
     for cause in found.behind[:2]:
         say(f"Behind it: {cause.words}: {cause.evidence}.")
+    _print_budget(found)
     _print_way(found)
     _print_open(found, whole=whole)
     echo()
@@ -298,6 +300,20 @@ def _print_way(found: Diagnosed) -> None:
     for line in place_lines(found.uses, terminal_width(WIDTH)):
         echo(line)
     echo()
+
+
+def _print_budget(found: Diagnosed) -> None:
+    """One bar, and the segments that its letters are."""
+    from leadline.units import format_latency
+    from leadline.verdict.diagnosed.budget import bar_of
+
+    if found.budget is None:
+        return
+    letters, said, unseen = bar_of(found.budget, _BAR)
+    say(f"A request takes {format_latency(found.budget.whole_s * 1e9)}: [{letters}]")
+    say(f"  {'; '.join(said)}.")
+    if unseen:
+        say(f"  {unseen}")
 
 
 def _print_open(found: Diagnosed, *, whole: bool) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from leadline.verdict.diagnosed.budget import LatencyBudget
 from leadline.verdict.diagnosed.judge import CauseNamed, Diagnosed
 from leadline.verdict.diagnosed.of_result import CellDiagnosed
 from leadline.verdict.diagnosed.should import Should
@@ -37,12 +38,30 @@ def found_json(found: Diagnosed) -> dict[str, Any]:
         "apart": [_cause_json(cause) for cause in found.apart],
         "open": [{"cause": part.entry.name, "lacks": list(part.lacks)} for part in found.open],
         "places": [_place_json(part) for part in found.uses],
+        "budget": None if found.budget is None else _budget_json(found.budget),
     }
 
 
 def figures_json(found: Diagnosed) -> dict[str, Any]:
     """The figures of each trial that all of it was judged by."""
     return {"figures": [dict(figures) for figures in found.figures]}
+
+
+def _budget_json(budget: LatencyBudget) -> dict[str, Any]:
+    """Seconds of a mean request; null where a segment was not observed."""
+    segments = [
+        {
+            "segment": one.name,
+            "title": one.title,
+            "seconds": one.seconds.value if one.seconds else None,
+            "seconds_low": one.seconds.low if one.seconds else None,
+            "seconds_high": one.seconds.high if one.seconds else None,
+            "share": one.share,
+            "shown_by": one.shown_by or None,
+        }
+        for one in budget.segments
+    ]
+    return {"seconds": budget.whole_s, "segments": segments}
 
 
 def _place_json(part: PlaceUse) -> dict[str, Any]:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from statistics import median
 from typing import Literal
 
+from leadline.verdict.diagnosed.budget import LatencyBudget, budget_of
 from leadline.verdict.diagnosed.causes import (
     SHARE_KINDS,
     CauseEntry,
@@ -70,6 +71,7 @@ class Diagnosed:
     uses: tuple[PlaceUse, ...] = ()
     figures: tuple[Figures, ...] = ()
     apart: tuple[CauseNamed, ...] = ()
+    budget: LatencyBudget | None = None
 
     @property
     def words(self) -> str:
@@ -129,6 +131,7 @@ def diagnose(
         places(trials, [one.entry for one in named], entries),
         tuple(trials),
         _apart(named, _named(_holding(entries, said_apart, quiet))) if said_apart else (),
+        budget_of(trials, {entry.place for entry in entries}),
     )
 
 

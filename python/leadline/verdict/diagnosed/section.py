@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from statistics import fmean
 
-from leadline.units import format_rate
+from leadline.units import format_latency, format_rate
+from leadline.verdict.diagnosed.budget import LatencyBudget, bar_of
 from leadline.verdict.diagnosed.document import cell_json
 from leadline.verdict.diagnosed.judge import CauseNamed
 from leadline.verdict.diagnosed.of_result import CellDiagnosed
@@ -15,6 +16,7 @@ from leadline.verdict.sections.section import Item, Panels, Section, TextTable, 
 
 PICTURES_MAX = 6  # a result may have hundreds of cells, and most of them are bound alike
 _STILL_MAX = 2
+_BAR = 50  # letters
 _LINES_MAX = 40  # in reports that are no page
 _NOTE = (
     "By what observers saw while each cell was measured. Of it: measured, of the least that a link, the"
@@ -42,11 +44,18 @@ def bounds_section(cells: Sequence[CellDiagnosed]) -> Section | None:
         total=len(cells),
         brief=_LINES_MAX,
     )
+    times = [(one, one.found.budget) for one in pictured]
+    time = tuple(_time(one, budget) for one, budget in times if budget is not None)
     why = Words(tuple(_why(one) for one in pictured), title="Why")
     return Section(
         "bounds",
         "What bounds each cell",
-        (lines, *_pictures(pictured, len(cells)), *([why] if pictured else [])),
+        (
+            lines,
+            *_pictures(pictured, len(cells)),
+            *([Words(time, title="Where the time of a request goes")] if time else []),
+            *([why] if pictured else []),
+        ),
         "Bounds",
         _NOTE,
         json={"bounds": {"cells": [cell_json(one) for one in cells]}},
@@ -106,6 +115,13 @@ def _word(one: CellDiagnosed) -> str:
 def _chain(place: int, one: CellDiagnosed) -> PlacesChain:
     bound = f"{_word(one)}bound by {one.found.words}"
     return PlacesChain(f"places-{place}", one.name, bound, one.found.uses, one.cell.validity.state)
+
+
+def _time(one: CellDiagnosed, budget: LatencyBudget) -> Item:
+    """The bar of a cell, and what its letters are."""
+    letters, said, unseen = bar_of(budget, _BAR)
+    details = (*said, *([unseen] if unseen else []))
+    return Item(f"{_word(one)}[{letters}] {format_latency(budget.whole_s * 1e9)}", one.name, details=details)
 
 
 def _why(one: CellDiagnosed) -> Item:
