@@ -6,17 +6,19 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
+from leadline.verdict.diagnosed.budget import PARTS
 from leadline.verdict.diagnosed.causes import CauseEntry, causes
 from leadline.verdict.diagnosed.figures import FIGURES
 
 PAGE = Path(__file__).parent.parent / "docs" / "diagnosis.md"
+_SHARES = {"time": "of a request's time", "full": "how full", "part": "the part of the time in which it held"}
 BEGIN, END = "<!-- made by tools/diagnosis_page.py: {} -->", "<!-- end -->"
 
 
 def page() -> str:
     """The whole page, with its tables made anew."""
     text = PAGE.read_text(encoding="utf-8")
-    for name, lines in (("causes", _causes()), ("figures", _figures())):
+    for name, lines in (("budget", _budget()), ("causes", _causes()), ("figures", _figures())):
         begin = BEGIN.format(name)
         pattern = re.compile(f"{re.escape(begin)}.*?{re.escape(END)}", re.DOTALL)
         made = "\n".join([begin, *lines, END])
@@ -31,9 +33,16 @@ def _causes() -> Iterator[str]:
         yield f"{cause.place}, {cause.told}. {cause.means}"
         yield ""
         yield f"- Seen: `{_seen(cause)}`" + (f"; needs {', '.join(f'`{name}`' for name in cause.needs)}.")
+        yield f"- Share: {_share(cause)}"
         yield f"- To be sure: {cause.experiment}"
         yield f"- Remedy: {cause.remedy} Price: {cause.price}. Source: {cause.source}."
         yield ""
+
+
+def _share(cause: CauseEntry) -> str:
+    if not cause.share:
+        return f"none, as nothing measures it. What would: {cause.measured_by}"
+    return f"{_SHARES[cause.share_kind]}, `{cause.share}`."
 
 
 def _seen(cause: CauseEntry) -> str:
@@ -41,6 +50,13 @@ def _seen(cause: CauseEntry) -> str:
     for name, value in sorted(cause.thresholds.items(), key=lambda pair: -len(pair[0])):
         words = words.replace(f"${name}", f"{value:g}")
     return words
+
+
+def _budget() -> Iterator[str]:
+    yield "| segment | seconds | source | what else would show it |"
+    yield "|---|---|---|---|"
+    for part in PARTS:
+        yield f"| {part.title} | {part.formula} | {part.source} | {part.shown_by} |"
 
 
 def _figures() -> Iterator[str]:

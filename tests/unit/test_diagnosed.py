@@ -13,12 +13,14 @@ from leadline.errors import SpecError
 from leadline.store.tables import SeriesRow
 from leadline.study.target import CephAccess, TargetFacts
 from leadline.verdict.diagnosed.causes import CauseInTrial, applying, causes, judged, read_causes
+from leadline.verdict.diagnosed.document import found_json
 from leadline.verdict.diagnosed.figures import FIGURES
 from leadline.verdict.diagnosed.judge import diagnose
 from leadline.verdict.diagnosed.samples import Samples, outlier
 from leadline.verdict.diagnosed.seen.of_trial import figures_of
 from leadline.verdict.diagnosed.seen.values import Figures
 from leadline.verdict.diagnosed.should import Ceiling, Should, TrialSeen, ceilings, should_of
+from leadline.verdict.diagnosed.unseen import measured_by
 
 S = 1_000_000_000
 
@@ -73,10 +75,60 @@ def test_a_cause_holds_in_most_of_the_trials_or_not_at_all() -> None:
 
 
 def test_what_a_counter_says_by_itself_stands_before_what_is_full() -> None:
-    slow = ("daemon", "osd.1", "throttled", 9.0)
-    assert named(seen(*port("client1", 25e6, 23.5e6), slow)) == ["osd_throttled", "link_full"]
+    slow, periods = ("daemon", "osd.1", "throttled", 9.0), ("daemon", "osd.1", "periods", 10.0)
+    assert named(seen(*port("client1", 25e6, 23.5e6), slow, periods)) == ["osd_throttled", "link_full"]
     little = ("daemon", "osd.1", "throttled", 1.5)
-    assert named(seen(*port("client1", 25e6, 23.5e6), little)) == ["link_full"]
+    assert named(seen(*port("client1", 25e6, 23.5e6), little, periods)) == ["link_full"]
+
+
+def test_a_cause_that_nothing_measures_is_present_and_stands_after_what_is_measured() -> None:
+    """By the trials that show it, and never by a constant."""
+    full = {**seen(*port("client1", 25e6, 23.5e6)), "pgs_snaptrim": 2.0}
+    found = diagnose([{**full, **HOLDS["mds_cache"]}, {**full, **HOLDS["mds_cache"]}, full])
+    assert [one.entry.name for one in found.named] == ["link_full", "snaptrim", "mds_cache"]
+    assert [one.share is None for one in found.named] == [False, True, True]
+    assert [one.held for one in found.named] == [3, 3, 2]
+    assert found.words.endswith(
+        "snapshots that are removed (present) and the metadata server's cache (present)"
+    )
+    for one in found_json(found)["named"]:
+        assert (one["share"] is None) == (one["share_kind"] is None) == bool(one["measured_by"])
+
+
+def test_what_was_not_observed_makes_no_share_of_everything() -> None:
+    """DuckDB's least passes over what is not known: a request whose reply time nobody saw took 90 %."""
+    each = {**seen(), **HOLDS["metadata_each"], "mds_reply_s": None}
+    (cause,) = diagnose([each]).named
+    assert (cause.entry.name, cause.share, cause.lacks) == ("metadata_each", None, ("mds_reply_s",))
+    assert cause.words.endswith("(present)")
+    assert "ceph tell mds.0 perf dump" in measured_by(cause)
+
+
+def test_a_state_of_which_nothing_waits_is_never_what_bounds() -> None:
+    found = diagnose([{**seen(), **HOLDS["versions_differ"]}])
+    assert (found.outcome, found.named) == ("undecided", ())
+    assert [one.entry.name for one in found.behind] == ["versions_differ"]
+
+
+def test_how_full_a_part_is_does_not_hide_where_the_time_goes() -> None:
+    """Shares of one kind are compared, and a depth that is used up stands behind a part of the time."""
+    late = {**seen(), **HOLDS["peers_late"], **HOLDS["latency_bound"]}
+    assert named(late) == ["peers_late"]
+    full = {**seen(*port("client1", 25e6, 23.5e6)), **HOLDS["store_device"], "osd_aio_wait_s": 0.045}
+    assert named(full) == ["link_full"]  # as waits for the device are not judged beside a full port
+
+
+def test_how_long_an_event_held_is_measured_over_the_samples() -> None:
+    quiet = {"checks": {}, "flags": [], "osds": 4, "osds_up": 4, "recovering": False}
+    state = json.dumps({**quiet, "osds_up": 3})
+    row = replace(trial_row(), ramp_ns=0, measured_ns=6 * S, start_state=state, end_state=json.dumps(quiet))
+    up = [
+        SeriesRow("t0001", at * S, "ceph", "cluster", "osds_up", 3.0 if at <= 3 else 4.0, "")
+        for at in range(1, 7)
+    ]
+    figures = figures_of(row, (), Samples.of_rows(row, up), None)
+    (cause,) = diagnose([figures]).named
+    assert (cause.entry.name, cause.share, cause.entry.share_kind) == ("osds_lost", 0.5, "part")
 
 
 def test_two_at_once_are_both_named() -> None:
@@ -141,12 +193,14 @@ def test_every_cause_can_be_judged_and_says_what_to_do() -> None:
     [
         ({"told": "loudly"}, "is no way to tell"),
         ({"colour": "red"}, "unexpected keyword"),
+        ({"share_kind": "more or less"}, "measured by nothing"),
     ],
 )
 def test_an_entry_that_is_wrong_is_named(change: dict[str, str], complaint: str) -> None:
     entry = {
         "told": "full",
         "needs": [],
+        "share_kind": "time",
         **dict.fromkeys(
             ("title", "means", "seen", "share", "evidence", "experiment", "remedy", "price", "source"), "x"
         ),

@@ -25,7 +25,7 @@ def test_on_a_busy_host_the_next_limit_is_named_apart_from_the_load_of_others() 
     found = diagnose([busy, busy, busy])
     assert [one.entry.name for one in found.named] == ["others_here"]
     assert [one.entry.name for one in found.apart] == ["latency_bound"]
-    words = "others who use this host (60 %); without other processes: too little in flight (35 %)"
+    words = "others who use this host (60 %); without other processes: too little in flight (99 %)"
     assert found.words == words
 
 

@@ -5,14 +5,16 @@ from __future__ import annotations
 import pytest
 
 from leadline.cli.explain.diagnose import _print_open
-from leadline.verdict.diagnosed.causes import causes
+from leadline.verdict.diagnosed.causes import causes, figures_in
 from leadline.verdict.diagnosed.judge import CauseOpen, Diagnosed
 from leadline.verdict.diagnosed.unseen import step_of, steps
 
 EVERY = tuple(CauseOpen(one, one.needs) for one in causes())
 
 
-@pytest.mark.parametrize("figure", sorted({name for one in causes() for name in one.needs}))
+@pytest.mark.parametrize(
+    "figure", sorted({name for one in causes() for name in (*one.needs, *figures_in(one.share))})
+)
 def test_each_figure_that_a_cause_needs_has_a_step_that_shows_it(figure: str) -> None:
     assert step_of(figure).endswith(".")
 

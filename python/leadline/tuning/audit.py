@@ -30,7 +30,6 @@ _RANKS: Mapping[AuditKind, int] = {
     "dangerous": 0, "differs": 1, "recommended": 1, "refused": 2, "obsolete": 3, "advice": 4
 }  # fmt: skip
 _AT_ONCE = ("live", "reconnect", "reopen")
-_ALWAYS = 0.0  # how much of the time what is recommended always can give back
 
 
 @dataclass(frozen=True)
@@ -49,11 +48,11 @@ class SettingSeen:
 
 @dataclass(frozen=True)
 class CauseSeen:
-    """A cause that a diagnosis named, in how many words, and how much of the time it takes."""
+    """A cause that a diagnosis named, and its share over all cells; None where nothing measures it."""
 
     name: str
     title: str
-    share: float
+    share: float | None
 
 
 @dataclass(frozen=True)
@@ -185,11 +184,17 @@ def in_order(rows: Iterable[AuditRow]) -> tuple[AuditRow, ...]:
     return tuple(sorted(_together(rows), key=_order))
 
 
-def _order(row: AuditRow) -> tuple[int, float, int, int, str]:
+def _order(row: AuditRow) -> tuple[int, tuple[bool, bool, float], int, int, str]:
     """Dangers first; of what is recommended what the largest cause asks for, dear things last."""
-    share = row.cause.share if row.cause is not None else _ALWAYS
+    share = row.cause.share if row.cause is not None else None
     dear = sum(price.kind in GRAVE for price in row.setting.prices)
-    return _RANKS[row.kind], -share, KINDS.index(row.kind), dear, row.setting.name
+    return (
+        _RANKS[row.kind],
+        (row.cause is None, share is None, -(share or 0.0)),
+        KINDS.index(row.kind),
+        dear,
+        row.setting.name,
+    )
 
 
 def _is_set(one: SettingSeen, versions: Versions) -> bool:

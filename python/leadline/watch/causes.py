@@ -28,9 +28,10 @@ class CauseRule:
     asks: Literal["load", "limit"]
     title: str
     where: str
-    weight: str
     evidence: str
     change: str
+    share: str = "NULL"
+    direct: bool = False
     thresholds: dict[str, float] = field(default_factory=dict)
 
 
@@ -40,9 +41,15 @@ class Cause:
 
     rule: str
     title: str
-    weight: float
+    share: float | None
     evidence: str
     change: str
+    direct: bool = False
+
+    @property
+    def order(self) -> tuple[bool, bool, float]:
+        """What a counter says by itself, then what is measured by its share, then what is only seen."""
+        return not self.direct, self.share is None, -(self.share or 0.0)
 
 
 @dataclass(frozen=True)
@@ -65,7 +72,7 @@ def read_rules(text: str) -> tuple[CauseRule, ...]:
     entries: dict[str, dict[str, Any]] = read_table(text, _SOURCE).value
     for name, entry in entries.items():
         try:
-            rule = CauseRule(name=name, **{key: _words(value) for key, value in entry.items()})
+            rule = CauseRule(name=name, **entry)
         except TypeError as error:
             raise SpecError(str(error), "see the head of the file", source=_SOURCE, key=name) from None
         if rule.asks not in ("load", "limit"):
@@ -74,15 +81,10 @@ def read_rules(text: str) -> tuple[CauseRule, ...]:
     return tuple(found)
 
 
-def _words(value: Any) -> Any:
-    """A number where an expression is meant is an expression."""
-    return str(value) if isinstance(value, int | float) else value
-
-
 def judge(facts: WatchFacts, table: tuple[CauseRule, ...] | None = None) -> Judgement:
     """The rules that hold for what was seen."""
     held = _held(facts.values, rules() if table is None else table)
-    ordered = sorted(held, key=lambda pair: -pair[1].weight)
+    ordered = sorted(held, key=lambda pair: pair[1].order)
     return Judgement(
         load=tuple(cause for asks, cause in ordered if asks == "load"),
         limit=tuple(cause for asks, cause in ordered if asks == "limit"),
@@ -101,7 +103,7 @@ def _held(values: Mapping[str, Any], table: tuple[CauseRule, ...]) -> list[tuple
     with duckdb_in_memory() as connection:
         connection.execute(f"CREATE TABLE seen AS SELECT {columns}", [values[name] for name in names])
         for rule in table:
-            query = f"SELECT ({rule.weight})::DOUBLE FROM seen WHERE {rule.where}"  # noqa: S608 - our own table
+            query = f"SELECT ({rule.share})::DOUBLE FROM seen WHERE {rule.where}"  # noqa: S608 - our own table
             used = {name: value for name, value in rule.thresholds.items() if f"${name}" in query}
             try:
                 answer = connection.execute(query, used).fetchone()
@@ -112,7 +114,6 @@ def _held(values: Mapping[str, Any], table: tuple[CauseRule, ...]) -> list[tuple
                 ) from None
             if answer is not None:
                 evidence = rule.evidence.format(**{name: Shown(value) for name, value in values.items()})
-                found.append(
-                    (rule.asks, Cause(rule.name, rule.title, answer[0] or 0.0, evidence, rule.change))
-                )
+                cause = Cause(rule.name, rule.title, answer[0], evidence, rule.change, rule.direct)
+                found.append((rule.asks, cause))
     return found

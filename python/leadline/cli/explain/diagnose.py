@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from leadline.verdict.diagnosed.of_result import CellDiagnosed
     from leadline.verdict.diagnosed.should import Should
 
+_BAR = 50  # letters
 _LOOK, _LONGEST = "30s", "2m"
 
 
@@ -246,7 +247,8 @@ def _print_found(found: Diagnosed, should: Should | None, *, whole: bool) -> Non
             _print_cause(cause)
     _print_should(should)
     for cause in found.behind[:2]:
-        say(f"Behind it: {cause.title} ({100 * cause.share:.0f} %): {cause.evidence}.")
+        say(f"Behind it: {cause.words}: {cause.evidence}.")
+    _print_budget(found)
     _print_way(found)
     _print_open(found, whole=whole)
     echo()
@@ -268,15 +270,27 @@ def _print_should(should: Should | None) -> None:
 
 
 def _print_cause(cause: CauseNamed) -> None:
+    from leadline.verdict.diagnosed.unseen import measured_by
+
     entry = cause.entry
-    low, high = (f"{100 * share:.0f}" for share in cause.shares)
-    span = f"{low} %" if low == high else f"{low} to {high} %"
     say(f"  {entry.means}")
-    say(f"  Seen in {cause.held} of {cause.trials} trials, {span}: {cause.evidence}.")
+    say(f"  Seen in {cause.held} of {cause.trials} trials, {_span(cause)}: {cause.evidence}.")
+    if cause.share is None:
+        say(f"  To measure how much it takes: {measured_by(cause)}")
     for words in cause.against:
         say(f"  Against it: {words}.")
     say(f"  To be sure: {entry.experiment}")
     say(f"  Remedy: {entry.remedy} (price: {entry.price})")
+
+
+def _span(cause: CauseNamed) -> str:
+    """The shares of its trials, and of what they are."""
+    from leadline.verdict.diagnosed.causes import SHARE_KINDS
+
+    if cause.shares is None:
+        return "how much it takes is not measured"
+    low, high = (f"{100 * share:.0f}" for share in cause.shares)
+    return f"{low if low == high else f'{low} to {high}'} % {SHARE_KINDS[cause.entry.share_kind]}"
 
 
 def _print_way(found: Diagnosed) -> None:
@@ -288,11 +302,25 @@ def _print_way(found: Diagnosed) -> None:
     echo()
 
 
+def _print_budget(found: Diagnosed) -> None:
+    """One bar, and the segments that its letters are."""
+    from leadline.units import format_latency
+    from leadline.verdict.diagnosed.budget import bar_of
+
+    if found.budget is None:
+        return
+    letters, said, unseen = bar_of(found.budget, _BAR)
+    say(f"A request takes {format_latency(found.budget.whole_s * 1e9)}: [{letters}]")
+    say(f"  {'; '.join(said)}.")
+    if unseen:
+        say(f"  {unseen}")
+
+
 def _print_open(found: Diagnosed, *, whole: bool) -> None:
     """The three steps that settle most causes, or all of them with the names of causes and metrics."""
     from leadline.verdict.diagnosed.unseen import MOST, steps
 
-    if not found.open or (not whole and found.named and found.named[0].share >= 0.5):
+    if not found.open or (not whole and found.named and (found.named[0].share or 0.0) >= 0.5):
         return
     every = steps(found.open)
     shown = every if whole else every[:MOST]

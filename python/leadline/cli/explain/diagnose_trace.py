@@ -113,6 +113,7 @@ def _as_json(one: TraceDiagnosed) -> dict[str, Any]:
         "behind": [_cause_json(cause) for cause in one.behind],
         "open": [{"cause": rule.rule, "lacks": list(rule.lacks)} for rule in one.open],
         "places": [{"place": "program", "what": what, "use": use} for what, use in one.uses],
+        "budget": None,
         "figures": [_figures(one)],
     }
 

@@ -142,10 +142,10 @@ class DaemonReader:
             rate = self._rate(f"{pid}.{key}", amounts[key], now_ns) if key in amounts else None
             if rate is not None:
                 yield (SOURCE, name, metric, rate, "B/s")
-        throttled = self._throttled(pid)
-        rate = None if throttled is None else self._rate(f"{pid}.throttled", throttled, now_ns)
-        if rate is not None:
-            yield (SOURCE, name, "throttled", rate, "1/s")
+        for metric, count in zip(("throttled", "periods"), self._throttled(pid), strict=True):
+            rate = None if count is None else self._rate(f"{pid}.{metric}", count, now_ns)
+            if rate is not None:
+                yield (SOURCE, name, metric, rate, "1/s")
 
     def _of_all_threads(self, now_ns: int) -> list[Row]:
         """At each sample where that is cheap, and the more seldom the more it costs."""
@@ -185,20 +185,22 @@ class DaemonReader:
             if rate is not None:
                 yield (SOURCE, name, "resent_segments", rate, "1/s")
 
-    def _throttled(self, pid: int) -> int | None:
+    def _throttled(self, pid: int) -> tuple[int | None, int | None]:
+        """Periods in which its control group was stopped, and all in which it had something to do."""
         try:
             text = (self._proc / str(pid) / "cgroup").read_text()
         except OSError:
-            return None
+            return None, None
         if text not in self._groups:  # where hierarchies are mounted is a long list to read
             group = group_path("cpu", self._proc, of=str(pid))
             self._groups[text] = group.directories if group else ()
         for directory in self._groups[text]:
             try:
-                return parse_flat((directory / "cpu.stat").read_text())["nr_throttled"]
+                found = parse_flat((directory / "cpu.stat").read_text())
+                return found["nr_throttled"], found.get("nr_periods")
             except (OSError, KeyError):
                 continue
-        return None
+        return None, None
 
     def _stat(self, path: str) -> TaskStat | None:
         try:

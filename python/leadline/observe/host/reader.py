@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -48,6 +48,7 @@ class HostReading:
     disks: Mapping[str, Disk]
     interfaces: Mapping[str, Interface]
     throttled: int | None
+    periods: int | None = None
 
 
 class HostReader:
@@ -131,6 +132,7 @@ class HostReader:
             disks=parse_diskstats(_text(self._proc / "diskstats")),
             interfaces=parse_net_dev(_text(self._proc / "net" / "dev")),
             throttled=_of_group(self._group, (("nr_throttled",),)),
+            periods=_of_group(self._group, (("nr_periods",),)),
         )
 
 
@@ -178,9 +180,7 @@ def host_rows(before: HostReading, now: HostReading) -> list[Row]:
             rate = rate_between(before.pressure.get(kind, {}).get(level), total, seconds)
             if rate is not None:
                 rows.append(("host", "pressure", f"{kind}_{level}", min(rate / 1e6, 1.0), "share"))
-    rate = rate_between(before.throttled, now.throttled, seconds)
-    if rate is not None:
-        rows.append(("host", "cgroup", "throttled", rate, "1/s"))
+    rows.extend(_group_rows(before, now, seconds))
     for name, disk in now.disks.items():
         if name in before.disks and disk.read_operations + disk.write_operations:
             rows.extend(_disk_rows(name, before.disks[name], disk, seconds))
@@ -188,6 +188,13 @@ def host_rows(before: HostReading, now: HostReading) -> list[Row]:
         if name in before.interfaces and interface.received_packets + interface.sent_packets:
             rows.extend(_interface_rows(name, before.interfaces[name], interface, seconds))
     return rows
+
+
+def _group_rows(before: HostReading, now: HostReading, seconds: float) -> Iterator[Row]:
+    for metric in ("throttled", "periods"):
+        rate = rate_between(getattr(before, metric), getattr(now, metric), seconds)
+        if rate is not None:
+            yield ("host", "cgroup", metric, rate, "1/s")
 
 
 def _cpu_rows(before: Mapping[str, CpuTime], now: Mapping[str, CpuTime]) -> list[Row]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -22,7 +23,9 @@ if TYPE_CHECKING:
 
 Place = Literal["load", "client", "host", "network", "proxy", "osd", "mds", "cluster"]
 EXPERIMENTS = ("depth", "jobs", "block", "syncs", "way")  # see experiments.py
-TOLD = ("direct", "full", "rest")
+TOLD = ("direct", "full", "rest", "aside")
+# What a share is of; one kind is never compared with another.
+SHARE_KINDS = {"time": "of the time", "part": "of the time it held", "full": "full"}
 PLACES: tuple[Place, ...] = ("load", "client", "host", "network", "proxy", "osd", "mds", "cluster")
 
 
@@ -32,11 +35,13 @@ class CauseEntry:
 
     - `place`: where on the way it is, the name of its file.
     - `told`: direct, where a counter says it by itself; full, where something is used up; rest, what is left
-      where neither holds, and named only then.
+      where neither holds, and named only then; aside, a state for which nothing says that requests wait.
     - `title`: in a few words, as it reads after "bound by"; `means`: what goes on.
     - `needs`: figures without which nobody can tell: where one was not observable the cause is left open.
     - `seen`: a condition in SQL on the figures, with `$thresholds`; `against`: words and a condition each.
-    - `share`: an expression: of the time, 0 to 1, or how full what is full is.
+    - `share`: an expression without constants, 0 to 1; `share_kind`: `time`, the part of a request's time;
+      `full`, how full what is full is; `part`, the part of the time in which an event held. A cause that
+      nothing measures has none: it is present, and `measured_by` says what would measure it.
     - `evidence`: what was seen; figures print as count, size, share, percent, latency, decimal, rate.
     - `experiment`: what decides where it is not sure; `predicts`: by how much the rate would change in those
       that `--active` makes, or `rest`: to what the time is without this part.
@@ -47,17 +52,19 @@ class CauseEntry:
 
     name: str
     place: Place
-    told: Literal["direct", "full", "rest"]
+    told: Literal["direct", "full", "rest", "aside"]
     title: str
     means: str
     needs: tuple[str, ...]
     seen: str
-    share: str
     evidence: str
     experiment: str
     remedy: str
     price: str
     source: str
+    share: str = ""
+    share_kind: str = ""
+    measured_by: str = ""
     which: str = ""
     against: tuple[Mapping[str, str], ...] = ()
     thresholds: Mapping[str, float] = field(default_factory=dict)
@@ -74,13 +81,14 @@ class CauseEntry:
 class CauseInTrial:
     """What one trial says of a cause.
 
-    `holds` is None where a figure that it needs was not observable: `lacks` has them. `share` is of the time,
-    0 to 1; `title` and `evidence` have the trial's figures; `against` is what speaks against it here.
+    `holds` is None where a figure that it needs was not observable: `lacks` has them. `share` is 0 to 1, and
+    None where nothing measures it here: `lacks` has what its share would need. `title` and `evidence` have
+    the trial's figures; `against` is what speaks against it here.
     """
 
     name: str
     holds: bool | None
-    share: float = 0.0
+    share: float | None = None
     title: str = ""
     evidence: str = ""
     against: tuple[str, ...] = ()
@@ -136,6 +144,9 @@ def read_causes(text: str, place: Place) -> tuple[CauseEntry, ...]:
         if one.told not in TOLD:
             words = f"use one of {', '.join(TOLD)}"
             raise SpecError(f"{one.told!a} is no way to tell", words, source=_file_of(place), key=name)
+        if (not one.share or one.share_kind not in SHARE_KINDS) and (one.share or not one.measured_by):
+            words = f"give a share with a share_kind of {', '.join(SHARE_KINDS)}, or what would measure it"
+            raise SpecError("its share is measured by nothing", words, source=_file_of(place), key=name)
         for experiment in set(one.predicts) - set(EXPERIMENTS):
             words = f"use some of {', '.join(EXPERIMENTS)}"
             raise SpecError(f"{experiment!a} is no experiment", words, source=_file_of(place), key=name)
@@ -216,11 +227,22 @@ def _judged(cause: CauseEntry, figures: Figures, shown: ShownFigures, said: Sequ
         lacks = tuple(name for name in cause.needs if figures[name] is None)
         if lacks or not holds:
             return CauseInTrial(cause.name, None if lacks else False, lacks=lacks)
+        unmeasured = tuple(name for name in figures_in(cause.share) if figures[name] is None)
         title, evidence = cause.title.format_map(shown), cause.evidence.format_map(shown)
     except KeyError as error:
         raise _wrong(cause, error) from None
     words = tuple(one["words"] for one, speaks in zip(cause.against, against, strict=True) if speaks)
-    return CauseInTrial(cause.name, True, min(max(share, 0.0), 1.0), title, evidence, words)
+    return CauseInTrial(cause.name, True, _within(share), title, evidence, words, unmeasured)
+
+
+def figures_in(share: str) -> tuple[str, ...]:
+    """The figures of which a share is made."""
+    return tuple(dict.fromkeys(re.findall(r"[a-z]\w*", share)))
+
+
+def _within(share: float | None) -> float | None:
+    """0 to 1; None where it is no number, as a part of nothing is."""
+    return None if share is None or not math.isfinite(share) else min(max(share, 0.0), 1.0)
 
 
 def _answers(connection: duckdb.DuckDBPyConnection, table: Sequence[CauseEntry]) -> list[tuple[Any, ...]]:
@@ -248,7 +270,7 @@ def _answers(connection: duckdb.DuckDBPyConnection, table: Sequence[CauseEntry])
 def _expressions(cause: CauseEntry) -> list[str]:
     """Whether it holds, with which share, and whether each condition against it does."""
     seen = f"coalesce({cause.seen}, false)"
-    share = f"CASE WHEN {seen} THEN coalesce(({cause.share})::DOUBLE, 0) ELSE 0 END"
+    share = f"CASE WHEN {seen} THEN ({cause.share or 'NULL'})::DOUBLE END"
     against = [f"coalesce({one['where']}, false)" for one in cause.against]
     return [re.sub(r"\$(\w+)", rf"${cause.name}_\1", one) for one in (seen, share, *against)]
 

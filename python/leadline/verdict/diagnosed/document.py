@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from leadline.verdict.diagnosed.budget import LatencyBudget
 from leadline.verdict.diagnosed.judge import CauseNamed, Diagnosed
 from leadline.verdict.diagnosed.of_result import CellDiagnosed
 from leadline.verdict.diagnosed.should import Should
+from leadline.verdict.diagnosed.unseen import measured_by
 from leadline.verdict.sections.charts import PlaceUse
 
 FORMAT = "leadline.diagnosis/1"
@@ -36,12 +38,30 @@ def found_json(found: Diagnosed) -> dict[str, Any]:
         "apart": [_cause_json(cause) for cause in found.apart],
         "open": [{"cause": part.entry.name, "lacks": list(part.lacks)} for part in found.open],
         "places": [_place_json(part) for part in found.uses],
+        "budget": None if found.budget is None else _budget_json(found.budget),
     }
 
 
 def figures_json(found: Diagnosed) -> dict[str, Any]:
     """The figures of each trial that all of it was judged by."""
     return {"figures": [dict(figures) for figures in found.figures]}
+
+
+def _budget_json(budget: LatencyBudget) -> dict[str, Any]:
+    """Seconds of a mean request; null where a segment was not observed."""
+    segments = [
+        {
+            "segment": one.name,
+            "title": one.title,
+            "seconds": one.seconds.value if one.seconds else None,
+            "seconds_low": one.seconds.low if one.seconds else None,
+            "seconds_high": one.seconds.high if one.seconds else None,
+            "share": one.share,
+            "shown_by": one.shown_by or None,
+        }
+        for one in budget.segments
+    ]
+    return {"seconds": budget.whole_s, "segments": segments}
 
 
 def _place_json(part: PlaceUse) -> dict[str, Any]:
@@ -69,8 +89,10 @@ def _cause_json(cause: CauseNamed) -> dict[str, Any]:
         "place": entry.place,
         "title": cause.title,
         "share": cause.share,
-        "share_low": cause.shares[0],
-        "share_high": cause.shares[1],
+        "share_kind": None if cause.share is None else entry.share_kind,
+        "share_low": cause.shares[0] if cause.shares else None,
+        "share_high": cause.shares[1] if cause.shares else None,
+        "measured_by": None if cause.share is not None else measured_by(cause),
         "held": cause.held,
         "trials": cause.trials,
         "evidence": cause.evidence,

@@ -15,8 +15,6 @@ from leadline.verdict.diagnosed.causes import CauseEntry, causes
 from leadline.verdict.diagnosed.judge import Diagnosed
 
 _RIVAL = "latency_bound"  # what else it is where nothing else is
-_RIVAL_SHARE = 0.3
-_UNSEEN_SHARE = 0.1  # of what nobody could see, and so rule out
 _LIKELY = 6  # causes that are weighed
 _TELLS = 1.3  # predictions that are nearer together than that are not told apart
 _TOLERANCE = 1.15  # of a prediction: models are no better than that
@@ -44,7 +42,6 @@ class Prediction:
 
     cause: CauseEntry
     ratio: float
-    share: float
 
 
 @dataclass(frozen=True)
@@ -110,32 +107,41 @@ def _of_io(job: Mapping[str, Any], jobs: int) -> Iterator[Experiment]:
 def choose(
     found: Diagnosed, experiments: Sequence[Experiment], table: Sequence[CauseEntry] | None = None
 ) -> ChosenExperiment | None:
-    """The one whose predictions differ most between the likely causes; None where none tells them apart."""
+    """The one that separates the likely causes most; None where none tells them apart.
+
+    First those that hold and too little in flight, then all that nobody could rule out; where nothing speaks
+    against the named ones, what moves them.
+    """
     likely = [(one.entry, one.share) for one in (*found.named, *found.behind)][:_LIKELY]
+    holding = {entry.name for entry, _ in likely} | {_RIVAL}
     unseen = [one.entry for one in found.open if one.entry.predicts and one.entry.told != "direct"]
-    likely += [(entry, _UNSEEN_SHARE) for entry in unseen[: _LIKELY - len(likely)]]
+    likely += [(entry, None) for entry in unseen[: _LIKELY - len(likely)]]
     entries = causes() if table is None else table
     if _RIVAL not in {entry.name for entry, _ in likely}:
-        likely += [(entry, _RIVAL_SHARE) for entry in entries if entry.name == _RIVAL]
-    best, most = None, 0.0
+        likely += [(entry, None) for entry in entries if entry.name == _RIVAL]
+    best, most = None, (0.0, 0.0, 0.0)
     named = {one.entry.name for one in found.named}
     for experiment in experiments:
         said = tuple(
-            Prediction(entry, ratio, share)
+            Prediction(entry, ratio)
             for entry, share in likely
             if (ratio := _predicted(entry, experiment.name, share)) is not None
         )
-        told = _told(said) or _UNSEEN_SHARE * _moves([one for one in said if one.cause.name in named])
+        told = (
+            _told([one for one in said if one.cause.name in holding]),
+            _told(said),
+            _moves([one for one in said if one.cause.name in named]),
+        )
         if told > most:
             best, most = ChosenExperiment(experiment, said), told
     return best
 
 
-def _predicted(entry: CauseEntry, experiment: str, share: float) -> float | None:
-    """A number, or `rest`: the time that is left without the part that the cause takes."""
+def _predicted(entry: CauseEntry, experiment: str, share: float | None) -> float | None:
+    """A number, or `rest`: the time that is left without the part that the cause takes; None if unknown."""
     value = entry.predicts.get(experiment)
     if value == "rest":
-        return 1 / max(1 - share, _UNSHARED_MIN)
+        return None if share is None else 1 / max(1 - share, _UNSHARED_MIN)
     return None if value is None else float(value)
 
 
@@ -145,7 +151,7 @@ def _told(said: Sequence[Prediction]) -> float:
         for other in said[at + 1 :]:
             apart = abs(math.log(one.ratio / other.ratio))
             if apart >= math.log(_TELLS):
-                total += one.share * other.share * apart
+                total += apart
     return total
 
 

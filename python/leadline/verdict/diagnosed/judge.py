@@ -8,30 +8,48 @@ from dataclasses import dataclass
 from statistics import median
 from typing import Literal
 
-from leadline.verdict.diagnosed.causes import TOLD, CauseEntry, CauseInTrial, causes, judged
+from leadline.verdict.diagnosed.budget import LatencyBudget, budget_of
+from leadline.verdict.diagnosed.causes import (
+    SHARE_KINDS,
+    CauseEntry,
+    CauseInTrial,
+    causes,
+    judged,
+)
 from leadline.verdict.diagnosed.places import places
 from leadline.verdict.diagnosed.seen.values import Figures
 from leadline.verdict.sections.charts import PlaceUse
 
 Outcome = Literal["named", "undecided", "unusable"]
 _IN_TRIALS = 2 / 3  # of a cell's trials a cause must hold in
-_SHARE = 0.3  # of the time: less than that does not bound anything
+_SHARE = 0.3  # less than that does not bound anything
 _OTHERS, _OTHERS_SHARE = "others_here", 0.15  # of the CPUs: from there on a host is not this run's alone
-_BESIDE = 0.5  # a second cause is named with at least that part of the first one's share
+_BESIDE = 0.5  # a second cause is named with at least that part of the largest share of its kind
+_OWN, _REST = ("direct", "full"), "rest"
+PRESENT = "present"
 
 
 @dataclass(frozen=True)
 class CauseNamed:
-    """A cause that holds for a cell. `shares` are the least and the most of its trials."""
+    """A cause that holds for a cell. `shares` are the least and the most of its trials.
+
+    `share` is None where nothing measures it here: it is present. `lacks` are figures that would have.
+    """
 
     entry: CauseEntry
     title: str
     evidence: str
-    share: float
-    shares: tuple[float, float]
+    share: float | None
+    shares: tuple[float, float] | None
     held: int
     trials: int
     against: tuple[str, ...] = ()
+    lacks: tuple[str, ...] = ()
+
+    @property
+    def words(self) -> str:
+        """Its title, with a share only where that was measured."""
+        return f"{self.title} ({PRESENT if self.share is None else f'{100 * self.share:.0f} %'})"
 
 
 @dataclass(frozen=True)
@@ -53,6 +71,7 @@ class Diagnosed:
     uses: tuple[PlaceUse, ...] = ()
     figures: tuple[Figures, ...] = ()
     apart: tuple[CauseNamed, ...] = ()
+    budget: LatencyBudget | None = None
 
     @property
     def words(self) -> str:
@@ -67,7 +86,7 @@ class Diagnosed:
 
 def titled(named: Sequence[CauseNamed]) -> str:
     """Causes with the share of each."""
-    return " and ".join(f"{one.title} ({100 * one.share:.0f} %)" for one in named)
+    return " and ".join(one.words for one in named)
 
 
 def without_others(trials: Sequence[Figures]) -> list[Figures]:
@@ -112,6 +131,7 @@ def diagnose(
         places(trials, [one.entry for one in named], entries),
         tuple(trials),
         _apart(named, _named(_holding(entries, said_apart, quiet))) if said_apart else (),
+        budget_of(trials, {entry.place for entry in entries}),
     )
 
 
@@ -146,32 +166,63 @@ def _holding(
         held = _held(entry, said, trials)
         if not held or len(held) < _IN_TRIALS * len(said):
             continue
-        shares = sorted(one.share for one in held)
-        middle = min(held, key=lambda one: abs(one.share - median(shares)))
-        against = tuple(dict.fromkeys(words for one in held for words in one.against))
-        found.append(
-            CauseNamed(
-                entry,
-                middle.title,
-                middle.evidence,
-                median(shares),
-                (shares[0], shares[-1]),
-                len(held),
-                len(said),
-                against,
-            )
-        )
-    return sorted(found, key=lambda one: -one.share)
+        found.append(_of_trials(entry, held, len(said)))
+    return sorted(found, key=_order)
+
+
+def _of_trials(entry: CauseEntry, held: Sequence[CauseInTrial], trials: int) -> CauseNamed:
+    """With the median of its shares, where most of these trials measured one."""
+    shares = sorted(one.share for one in held if one.share is not None)
+    measured = bool(shares) and len(shares) >= _IN_TRIALS * len(held)
+    middle = median(shares) if measured else 0.0
+    shown = min(held, key=lambda one: abs((one.share or 0.0) - middle))
+    return CauseNamed(
+        entry,
+        shown.title,
+        shown.evidence,
+        middle if measured else None,
+        (shares[0], shares[-1]) if measured else None,
+        len(held),
+        trials,
+        tuple(dict.fromkeys(words for one in held for words in one.against)),
+        tuple(dict.fromkeys(name for one in held for name in one.lacks)),
+    )
+
+
+def _order(one: CauseNamed) -> tuple[bool, float]:
+    """What is measured by its share, then what is present by how many of the trials show it."""
+    return one.share is None, -(one.held / one.trials if one.share is None else one.share)
 
 
 def _named(holding: Sequence[CauseNamed]) -> tuple[CauseNamed, ...]:
-    """What a counter says or what is used up, where it has a share to speak of; else what is left over."""
-    for told in (TOLD[:-1], TOLD[-1:]):
-        own = [one for one in holding if one.entry.told in told and one.share >= _SHARE]
-        if own:
-            named = [one for one in own if one.share >= _BESIDE * own[0].share]
-            return tuple(sorted(named, key=lambda one: (TOLD.index(one.entry.told), -one.share)))
-    return ()
+    """What a counter says or what is used up, where it has a share to speak of; else what is left over.
+
+    What is only present stands after what is measured, and of what is left over only where nothing is.
+    """
+    own = [one for one in holding if one.entry.told in _OWN]
+    present = [one for one in own if one.share is None]
+    direct_first = sorted(_large(own), key=lambda one: _OWN.index(one.entry.told))
+    if direct_first or present:
+        return (*direct_first, *present)
+    rest = [one for one in holding if one.entry.told == _REST]
+    large = _large(rest)
+    for kind in SHARE_KINDS:  # a part of the time says more than a depth that is used up
+        if of_kind := [one for one in large if one.entry.share_kind == kind]:
+            return tuple(of_kind)
+    return tuple(one for one in rest if one.share is None)
+
+
+def _large(causes_held: Sequence[CauseNamed]) -> list[CauseNamed]:
+    """Those with a share to speak of, beside the largest of its kind."""
+    most: dict[str, float] = {}
+    for one in causes_held:
+        if one.share is not None:
+            most[one.entry.share_kind] = max(most.get(one.entry.share_kind, 0.0), one.share)
+    return [
+        one
+        for one in causes_held
+        if one.share is not None and one.share >= max(_SHARE, _BESIDE * most[one.entry.share_kind])
+    ]
 
 
 def _open(entries: Sequence[CauseEntry], said: Sequence[Mapping[str, CauseInTrial]]) -> list[CauseOpen]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from statistics import fmean, median, median_low
 
@@ -106,6 +106,15 @@ class Samples:
         """Their median, which a ramp or a drain does not move."""
         values = self._known((source, subject, metric)).values()
         return median(values) if values else None
+
+    def part(self, source: str, subject: str, metric: str, held: Callable[[float], bool]) -> float | None:
+        """The part of the time in which samples saw this; None where there is no sample."""
+        key = (source, subject, metric)
+        found = {at: float(held(value)) for at, value in self._known(key).items()}
+        if not found:
+            return None
+        parts = [self._parts[key][at] for at in found]
+        return fmean(found.values(), parts) if sum(parts) > 0 else fmean(found.values())
 
     def most(self, source: str, subject: str, metric: str) -> float | None:
         """The largest of them."""

@@ -5,20 +5,24 @@ from __future__ import annotations
 from collections.abc import Sequence
 from statistics import fmean
 
-from leadline.units import format_rate
+from leadline.units import format_latency, format_rate
+from leadline.verdict.diagnosed.budget import LatencyBudget, bar_of
 from leadline.verdict.diagnosed.document import cell_json
 from leadline.verdict.diagnosed.judge import CauseNamed
 from leadline.verdict.diagnosed.of_result import CellDiagnosed
+from leadline.verdict.diagnosed.unseen import measured_by
 from leadline.verdict.sections.charts import PlacesChain
 from leadline.verdict.sections.section import Item, Panels, Section, TextTable, Words
 
 PICTURES_MAX = 6  # a result may have hundreds of cells, and most of them are bound alike
 _STILL_MAX = 2
+_BAR = 50  # letters
 _LINES_MAX = 40  # in reports that are no page
 _NOTE = (
     "By what observers saw while each cell was measured. Of it: measured, of the least that a link, the"
-    " device or what is in flight allows. The share behind a cause is of the time or, of what is full, how"
-    " full it is. All evidence, and what comes next: leadline diagnose DIR --cell TARGET.WORK"
+    " device or what is in flight allows. The share behind a cause is of a request's time, how full what is"
+    " full is, or the part of the time in which it held. Present means that nothing measures how much it"
+    " takes. All evidence, and what comes next: leadline diagnose DIR --cell TARGET.WORK"
 )
 _HEADINGS = ("Cell", "Measured", "Should be", "Of it", "Allowed by", "Bound by")
 _PICTURES = (
@@ -40,11 +44,18 @@ def bounds_section(cells: Sequence[CellDiagnosed]) -> Section | None:
         total=len(cells),
         brief=_LINES_MAX,
     )
+    times = [(one, one.found.budget) for one in pictured]
+    time = tuple(_time(one, budget) for one, budget in times if budget is not None)
     why = Words(tuple(_why(one) for one in pictured), title="Why")
     return Section(
         "bounds",
         "What bounds each cell",
-        (lines, *_pictures(pictured, len(cells)), *([why] if pictured else [])),
+        (
+            lines,
+            *_pictures(pictured, len(cells)),
+            *([Words(time, title="Where the time of a request goes")] if time else []),
+            *([why] if pictured else []),
+        ),
         "Bounds",
         _NOTE,
         json={"bounds": {"cells": [cell_json(one) for one in cells]}},
@@ -106,11 +117,15 @@ def _chain(place: int, one: CellDiagnosed) -> PlacesChain:
     return PlacesChain(f"places-{place}", one.name, bound, one.found.uses, one.cell.validity.state)
 
 
+def _time(one: CellDiagnosed, budget: LatencyBudget) -> Item:
+    """The bar of a cell, and what its letters are."""
+    letters, said, unseen = bar_of(budget, _BAR)
+    details = (*said, *([unseen] if unseen else []))
+    return Item(f"{_word(one)}[{letters}] {format_latency(budget.whole_s * 1e9)}", one.name, details=details)
+
+
 def _why(one: CellDiagnosed) -> Item:
-    behind = [
-        f"Behind it: {cause.title} ({100 * cause.share:.0f} %): {cause.evidence}."
-        for cause in one.found.behind[:1]
-    ]
+    behind = [f"Behind it: {cause.words}: {cause.evidence}." for cause in one.found.behind[:1]]
     details = [line for cause in one.found.named for line in _of_cause(cause)]
     seen = "; ".join(
         f"{cause.evidence}, in {cause.held} of {cause.trials} trials" for cause in one.found.named
@@ -123,6 +138,7 @@ def _of_cause(cause: CauseNamed) -> tuple[str, ...]:
     entry = cause.entry
     return (
         entry.means,
+        *([f"To measure how much it takes: {measured_by(cause)}"] if cause.share is None else []),
         *(f"Against it: {words}." for words in cause.against),
         f"To be sure: {entry.experiment}",
         f"Remedy: {entry.remedy} (price: {entry.price})",

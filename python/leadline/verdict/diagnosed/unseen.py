@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from leadline.verdict.diagnosed.judge import CauseOpen
+from leadline.verdict.diagnosed.judge import CauseNamed, CauseOpen
 
 MOST = 3
 
@@ -53,6 +53,8 @@ _STEPS: tuple[tuple[tuple[str, ...], str], ...] = (
             "caps_recalled",
             "osds",
             "recovering",
+            "osds_down_part",
+            "scrubbing_part",
             "pgs_",
             "full_count",
             "monitors_down",
@@ -94,6 +96,9 @@ _STEPS: tuple[tuple[tuple[str, ...], str], ...] = (
         (
             "asked",
             "in_flight",
+            "latency_s",
+            "operations_per_s",
+            "sync_latency_s",
             "pause_s",
             "streamed",
             "engine_share",
@@ -121,6 +126,13 @@ def steps(open_causes: Sequence[CauseOpen]) -> tuple[UnseenStep, ...]:
         found.setdefault(step_of(one.lacks[0]), []).append(one)
     made = [UnseenStep(words, tuple(causes)) for words, causes in found.items()]
     return tuple(sorted(made, key=lambda one: (-_surely(one), -len(one.causes))))
+
+
+def measured_by(cause: CauseNamed) -> str:
+    """What would measure how much a cause takes that is only present."""
+    if cause.entry.measured_by or not cause.lacks:
+        return cause.entry.measured_by or cause.entry.experiment
+    return step_of(cause.lacks[0])
 
 
 def step_of(figure: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -41,18 +42,21 @@ def _of_result(path: Path) -> AuditedWork:
     result = open_result(path)
     cells = diagnose_result(result)
     shares: dict[str, float] = {}
+    present: Counter[str] = Counter()
     titles: dict[str, str] = {}
     for one in cells:
         for cause in one.found.named:
             name = cause.entry.name
             titles.setdefault(name, cause.title)
-            shares[name] = shares.get(name, 0.0) + cause.share / len(cells)
-    order = sorted(shares, key=lambda name: -shares[name])
+            present[name] += 1
+            if cause.share is not None:
+                shares[name] = shares.get(name, 0.0) + cause.share / len(cells)
+    order = sorted(titles, key=lambda name: (name not in shares, -shares.get(name, present[name])))
     return AuditedWork(
         str(path),
         str(result.manifest.get("study", {}).get("name") or "STUDY"),
         directions([one.cell.job for one in cells]),
-        tuple(CauseSeen(name, titles[name], shares[name]) for name in order),
+        tuple(CauseSeen(name, titles[name], shares.get(name)) for name in order),
     )
 
 

@@ -107,7 +107,9 @@ def _print_row(row: AuditRow, shown: AuditShown) -> None:
         change = f"{unread if row.value is None else row.value}" + (f" -> {row.to}" if row.to else "")
         say(f"{_TITLES[row.kind]}  {row.setting.name} = {change}  ({where})")
     prices = f" Price: {', '.join(price.kind for price in row.setting.prices)}." if row.setting.prices else ""
-    reason = f"{100 * row.cause.share:.0f} %: {row.why}" if row.cause is not None else row.why
+    reason = row.why
+    if row.cause is not None:
+        reason = f"{'present' if row.cause.share is None else f'{100 * row.cause.share:.0f} %'}: {row.why}"
     say(f"  {reason}. Needs {NEEDS[row.setting.needs]}.{prices} [{row.source}]")
 
 

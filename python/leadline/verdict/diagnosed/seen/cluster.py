@@ -82,9 +82,14 @@ def of_cluster(trial: TrialRow, samples: Samples) -> Figures:
         if seen and any(state.get("flags") is not None for state in states)
         else None,
         "osds_down": float(max(down)) if down else None,
+        "osds_down_part": samples.part("ceph", "cluster", "osds_up", lambda up: up < known[0])
+        if known
+        else None,
         "pgs_not_clean": trial.pgs_not_clean_max,
         "pgs_scrubbing": trial.pgs_scrubbing_max,
+        "scrubbing_part": samples.part("ceph", "cluster", "pgs_scrubbing", lambda groups: groups > 0),
         "recovering": float(any(state.get("recovering") for state in states)) if seen else None,
+        "recovering_part": _recovering_part(samples),
         "full_checks": ", ".join(full) if seen else None,
         "full_count": float(len(full)) if seen else None,
         "slow_ops": samples.most("ceph", "cluster", "slow_ops"),
@@ -97,6 +102,15 @@ def of_cluster(trial: TrialRow, samples: Samples) -> Figures:
             for name, codes in _CHECKS.items()
         },
     }
+
+
+def _recovering_part(samples: Samples) -> float | None:
+    """The part of the time in which the OSD that recovered most did."""
+    parts = [
+        samples.part("ceph", osd, "recovery", lambda rate: rate > 0)
+        for osd in samples.by_subject("ceph", "osd.", "recovery")
+    ]
+    return max((part for part in parts if part is not None), default=None)
 
 
 def _groups_per_osd(states: Sequence[Mapping[str, Any]]) -> float | None:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from statistics import median
 
 from leadline.verdict.diagnosed.samples import Samples
-from leadline.verdict.diagnosed.seen.values import Figures
+from leadline.verdict.diagnosed.seen.values import Figures, ratio
 
 # What stands before a cluster is a proxy, whatever its kind.
 _SUBJECTS = {
@@ -27,6 +27,7 @@ def of_daemons(samples: Samples) -> Figures:
         subjects = [one for prefix in prefixes for one in samples.subjects("daemon", prefix)]
         whole = [one for one in subjects if "/" not in one]
         throttled = {one: samples.mean("daemon", one, "throttled") or 0.0 for one in whole}
+        periods = {one: samples.mean("daemon", one, "periods") for one in whole}
         stopped = {one: samples.mean("daemon", one, "stopped") or 0.0 for one in whole}
         cpus = {one: samples.mean("daemon", one, "cpu") for one in subjects}
         threads = {one: value for one, value in of_threads(samples, "daemon").items() if one in cpus}
@@ -37,6 +38,7 @@ def of_daemons(samples: Samples) -> Figures:
         found |= {
             f"{kind}_throttled": most,
             f"{kind}_throttled_per_s": throttled[most] if most is not None else None,
+            f"{kind}_throttled_part": ratio(throttled[most], periods[most]) if most is not None else None,
             f"{kind}_stopped": still,
             f"{kind}_stopped_share": stopped[still] if still is not None else None,
             f"{kind}_thread": None if thread is None else thread.rpartition(".")[0],

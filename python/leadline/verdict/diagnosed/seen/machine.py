@@ -25,6 +25,9 @@ def of_host(trial: TrialRow, samples: Samples, target: TargetFacts | None = None
         "steal_share": trial.cpu_steal_share,
         "other_cpu_share": trial.other_cpu_share,
         "throttled_per_s": samples.mean("host", "cgroup", "throttled"),
+        "throttled_part": ratio(
+            samples.mean("host", "cgroup", "throttled"), samples.mean("host", "cgroup", "periods")
+        ),
         "memory_stalled_share": samples.mean("host", "pressure", "memory_full"),
         "io_stalled_share": samples.mean("host", "pressure", "io_full"),
         "memory_available": min(available, default=None),

@@ -57,6 +57,9 @@ def figures_of(
     found |= of_cluster(trial, samples)
     found["metadata_per_operation"] = ratio(requests_begun(samples), found["operations_per_s"])
     found["cut_into"] = ratio(found["client_operations_per_s"], found["operations_per_s"])
+    parts = [samples.total("ceph", "osd.", f"operations_{way}") for way in ("read", "written")]
+    known = [one for one in parts if one is not None]
+    found["osd_each"] = ratio(sum(known) if known else None, found["operations_per_s"])
     found["store_amplification"] = ratio(number(trial.store_written_bytes), number(trial.osd_written_bytes))
     return found | between(found)
 

@@ -52,6 +52,8 @@ def of_osds(samples: Samples) -> Figures:
         if whole is None or process is None or commit is None
         else max(process - commit, 0.0),
         "osd_read_s": over_all("op_read_latency", read),
+        "osd_dispatch_s": over_all("op_before_queue_latency", (*_WRITES, *read)),
+        "osd_store_read_s": over_all("store_read_latency", read),
         "osd_store_commit_s": commit,
         "osd_aio_wait_s": over_all("store_aio_wait_latency", written),
         "osd_kv_queued_s": over_all("store_kv_queued_latency", written),
