@@ -50,7 +50,7 @@ writes take a known time. leadline traces it, and its first finding is held agai
   programs ran on the host.
 - Under strace no CPU time is recorded, so only file calls can be named: the other programs are *silent* by
   right there, and are counted apart.
-- Darshan is not among the tracers: neither PyPI nor Debian has its library. What leadline says of its logs
+- Darshan is not among the tracers, as Debian has no package of its library. What leadline says of its logs
   has tests of its own (`tests/unit/test_darshan.py`).
 - Other programs kept the host's two processors busy during these runs, so programs that compute mostly waited
   for a CPU. On a quiet host they are bound by computing; that is not shown here.
