@@ -2,7 +2,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help setup packages demo test test-all test-everything test-for test-conformance test-guest test-quick damage fuzz journeys kills hosts-kills tune-kills result-swaps lab-bench fio-bench many-hosts-bench search-bench search-lab-bench diagnosis-bench simulation-bench tuning-bench drishti-bench lab-kills mutants sentences sanitize check emit-check audit \
+.PHONY: help setup packages demo test test-all test-everything test-for test-conformance test-guest test-quick damage fuzz journeys kills hosts-kills tune-kills result-swaps lab-bench fio-bench many-hosts-bench search-bench search-lab-bench diagnosis-bench simulation-bench tuning-bench drishti-bench programs-bench lab-kills mutants sentences sanitize check emit-check audit \
   sbom notices format bench lock clean wheel-test
 
 PYTHON ?= python3
@@ -138,6 +138,11 @@ simulation-bench: setup ## Whether predicted rates are those that labs then have
 tuning-bench: setup ## Whether proofs of settings whose effect is known say so, and of placebos nothing: writes bench/tuning.md; root, an hour
 	$(BIN)/python bench/tuning.py run
 	$(BIN)/python bench/tuning.py judge
+
+programs-bench: setup ## Programs whose bottleneck is known, and what leadline concludes: writes bench/programs.md; root, minutes
+	rm -f bench/programs.jsonl
+	$(BIN)/python bench/programs.py run
+	$(BIN)/python bench/programs.py judge
 
 drishti-bench: setup ## Habits of I/O as leadline and Drishti name them: writes bench/drishti.md (DARSHAN=LIB RANKED=LIB, Darshan's own library); minutes
 	$(BIN)/python bench/drishti.py run --darshan $(or $(DARSHAN),none) $(if $(RANKED),--ranked $(RANKED)) --seeds $(or $(SEEDS),2)
