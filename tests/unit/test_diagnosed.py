@@ -352,7 +352,7 @@ HOLDS: dict[str, dict[str, float | str]] = {
     "mds_cpu": {"mds_thread": "mds.a/ms_dispatch", "mds_thread_share": 0.95, "mds_requests_per_s": 900.0},
     "mds_cache": {"cache_oversized": 1.0, "mds_inodes": 9.0, "mds_caps": 5.0},
     "mds_journal": {"journal_behind": 1.0, "mds_journal_s": 0.1},
-    "mds_locks": {"mds_lock_part": 0.8, "mds_requests_per_s": 90.0},
+    "mds_locks": {"mds_lock_part": 0.8, "mds_requests_per_s": 90.0, "mds_reply_s": 0.02},
     "mds_recall": {"caps_recalled": 1.0, "mds_caps": 9.0},
 }
 

@@ -240,3 +240,12 @@ def test_a_store_that_commits_late_on_a_host_with_full_cpus_has_no_slow_device()
     assert "osd_slow_device" in named(here)
     assert "osd_slow_device" not in named({**here, "cpu_share": 0.99})
     assert "osd_slow_device" in named({**here, "cpu_share": 0.99, "osd_thread_share": None})
+
+
+def test_locks_of_few_requests_beside_many_writes_do_not_hold_the_writes_up() -> None:
+    """As a gateway's load of 4 KiB writes had it, in which nothing was broken."""
+    writes = {"operations_per_s": 300.0, "in_flight": 8.0, "asked": 8.0, "latency_s": 0.026}
+    locks = {"mds_lock_part": 0.9, "mds_requests_per_s": 6.9, "mds_reply_s": 0.03}
+    assert "mds_locks" not in named({**made_anew([]), **writes, **locks})
+    many = {"mds_requests_per_s": 400.0}
+    assert "mds_locks" in named({**made_anew([]), **writes, **locks, **many})

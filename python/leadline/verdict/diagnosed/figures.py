@@ -95,7 +95,7 @@ FIGURES: dict[str, str] = {
     "osd_kv_queued_s": "of it in the queue of the store's log",
     "osd_kv_sync_s": "of it in the log's flush",
     "osd_store_throttle_s": "back pressure of the store",
-    "osd_deferred_share": "writes that went through the store's log first",
+    "osd_deferred_share": "writes of all copies that went through a store's log first, for each of a client",
     "osd_penalty_reads": "reads before each write",
     "osd_queue_share": "of the time of a write the part in the queue",
     "osd_read_queue_s": "time of a read in the queue",

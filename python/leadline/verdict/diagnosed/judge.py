@@ -130,17 +130,23 @@ def diagnose(
         tuple(_open(entries, said)),
         places(trials, [one.entry for one in named], entries),
         tuple(trials),
-        _apart(named, _named(_holding(entries, said_apart, quiet))) if said_apart else (),
+        _apart(named, holding, _named(_holding(entries, said_apart, quiet))) if said_apart else (),
         budget_of(trials, {entry.place for entry in entries}),
     )
 
 
-def _apart(named: Sequence[CauseNamed], quiet: tuple[CauseNamed, ...]) -> tuple[CauseNamed, ...]:
-    """What would be named without others, where nothing is named but them."""
-    known = {one.entry.name for one in named}
+def _apart(
+    named: Sequence[CauseNamed], holding: Sequence[CauseNamed], quiet: tuple[CauseNamed, ...]
+) -> tuple[CauseNamed, ...]:
+    """What would be named without others, where nothing is named but them.
+
+    What a counter of its own tells and full CPUs explain is not told by it: others' load made the counter so.
+    """
+    known, held = ({one.entry.name for one in some} for some in (named, holding))
     if known - {_OTHERS}:
         return ()
-    return tuple(one for one in quiet if one.entry.name not in known)
+    found = [one for one in quiet if one.entry.told != TOLD[0] or one.entry.name in held]
+    return tuple(one for one in found if one.entry.name not in known)
 
 
 def _held(
