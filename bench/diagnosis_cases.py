@@ -151,7 +151,6 @@ CASES = (
         "nearly full",
         _under("osd-nearfull", "osd.1", "one", "small", "many"),
         _of("nearly_full"),
-        limits="Ceph warns, and nothing gets slower for it: where something is full, that is named",
     ),
     DiagnosisCase(
         "CPU of the MDS",

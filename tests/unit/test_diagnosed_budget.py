@@ -69,6 +69,11 @@ def test_segments_are_never_more_than_the_whole_and_with_the_rest_they_are_it(
     assert sum(one.share or 0.0 for one in found.segments) == pytest.approx(1.0)
 
 
+def test_the_rate_of_a_link_makes_no_time_that_nobody_measured() -> None:
+    """A shaper lets a burst through: on a link of 2 Mbit/s 4 KiB need not take the 16 ms of its rate."""
+    assert milliseconds(budget(figures(port_rate=250e3)))["wire"] == pytest.approx(2.0)
+
+
 def test_the_commits_of_peers_beside_the_own_one_count_once() -> None:
     """The own store needs all that the operation waits for: nothing is left that is the peers' alone."""
     found = milliseconds(budget(figures(osd_store_commit_s=0.0125)))

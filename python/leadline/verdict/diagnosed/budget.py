@@ -48,8 +48,8 @@ PARTS = (
     BudgetPart(
         "wire",
         "network, both ways",
-        "round_trip_s or, where that is more, request_bytes / port_rate: round trips wait in queues, too",
-        "TCP_INFO of this host's connections to the servers, median; a lab's ports",
+        "round_trip_s; what a large request needs beyond one round trip is in the rest",
+        "TCP_INFO of this host's connections to the servers, median",
         "root, whose looks at TCP_INFO show round trips",
         "network",
     ),
@@ -208,8 +208,7 @@ def _split(figures: Figures, whole: float, on_the_way: Collection[str]) -> dict[
         found.take("client", whole - sent / _number(rate))
     trip = figures["round_trip_s"]
     if "network" in on_the_way and isinstance(trip, float):
-        size, link = figures["request_bytes"], figures["port_rate"]
-        found.take("wire", max(trip, _number(size) / _number(link) if _positive(link) else 0.0))
+        found.take("wire", trip)
     if "device" in on_the_way and _at_device(figures):
         found.take("device", _number(figures["device_request_s"]))
     return found.seconds
