@@ -145,7 +145,7 @@ def _apart(
     known, held = ({one.entry.name for one in some} for some in (named, holding))
     if known - {_OTHERS}:
         return ()
-    found = [one for one in quiet if one.entry.told != TOLD[0] or one.entry.name in held]
+    found = [one for one in quiet if one.entry.told not in ("direct", "aside") or one.entry.name in held]
     return tuple(one for one in found if one.entry.name not in known)
 
 
