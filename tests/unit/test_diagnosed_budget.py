@@ -7,7 +7,7 @@ from test_bounds_section import cell, with_bounds
 from test_diagnosed import seen
 
 from leadline.report import render
-from leadline.verdict.diagnosed.budget import REST, LatencyBudget, bar_of, budget_of
+from leadline.verdict.diagnosed.budget import REST, LatencyBudget, bar_of, budget_of, nothing_seen
 from leadline.verdict.diagnosed.document import found_json
 from leadline.verdict.diagnosed.judge import diagnose
 from leadline.verdict.diagnosed.seen.values import Figures
@@ -144,6 +144,8 @@ def test_a_local_file_system_has_its_device_and_no_osd() -> None:
     assert found == pytest.approx({"device": 20.0, REST: 10.0})
     cached = budget(figures(**{**device, "device_carried": 0.1}), places=LOCAL)
     assert [one.name for one in cached.unseen] == ["device"]
+    assert "carries its requests one by one" in nothing_seen(cached)
+    assert nothing_seen(budget(figures(**device), places=LOCAL)) == ""
 
 
 def test_where_no_latency_is_known_there_is_no_budget() -> None:

@@ -305,12 +305,16 @@ def _print_way(found: Diagnosed) -> None:
 def _print_budget(found: Diagnosed) -> None:
     """One bar, and the segments that its letters are."""
     from leadline.units import format_latency
-    from leadline.verdict.diagnosed.budget import bar_of
+    from leadline.verdict.diagnosed.budget import bar_of, nothing_seen
 
     if found.budget is None:
         return
+    whole = f"A request takes {format_latency(found.budget.whole_s * 1e9)}"
+    if words := nothing_seen(found.budget):
+        say(f"{whole}. {words}")
+        return
     letters, said, unseen = bar_of(found.budget, _BAR)
-    say(f"A request takes {format_latency(found.budget.whole_s * 1e9)}: [{letters}]")
+    say(f"{whole}: [{letters}]")
     say(f"  {'; '.join(said)}.")
     if unseen:
         say(f"  {unseen}")

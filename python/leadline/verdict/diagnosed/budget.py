@@ -185,6 +185,13 @@ def bar_of(budget: LatencyBudget, width: int) -> tuple[str, tuple[str, ...], str
     return bar, tuple(said), unseen if budget.unseen else ""
 
 
+def nothing_seen(budget: LatencyBudget) -> str:
+    """What would show a part, where all of the time is unexplained and a bar says nothing; else ""."""
+    if len(budget.seen) > 1:
+        return ""
+    return f"No part of it was observed by itself. What would show one: {budget.unseen[0].shown_by}."
+
+
 def _words(seconds: Estimate) -> str:
     text = format_latency(seconds.value * 1e9)
     if seconds.low is None or seconds.high is None:

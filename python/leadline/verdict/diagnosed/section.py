@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from statistics import fmean
 
 from leadline.units import format_latency, format_rate
-from leadline.verdict.diagnosed.budget import LatencyBudget, bar_of
+from leadline.verdict.diagnosed.budget import LatencyBudget, bar_of, nothing_seen
 from leadline.verdict.diagnosed.document import cell_json
 from leadline.verdict.diagnosed.judge import CauseNamed
 from leadline.verdict.diagnosed.of_result import CellDiagnosed
@@ -119,9 +119,12 @@ def _chain(place: int, one: CellDiagnosed) -> PlacesChain:
 
 def _time(one: CellDiagnosed, budget: LatencyBudget) -> Item:
     """The bar of a cell, and what its letters are."""
+    whole = format_latency(budget.whole_s * 1e9)
+    if words := nothing_seen(budget):
+        return Item(f"{_word(one)}{whole}", one.name, details=(words,))
     letters, said, unseen = bar_of(budget, _BAR)
     details = (*said, *([unseen] if unseen else []))
-    return Item(f"{_word(one)}[{letters}] {format_latency(budget.whole_s * 1e9)}", one.name, details=details)
+    return Item(f"{_word(one)}[{letters}] {whole}", one.name, details=details)
 
 
 def _why(one: CellDiagnosed) -> Item:
