@@ -52,7 +52,7 @@ def reading(what: object, remedy: str = RESTORE, error: type[LeadlineError] = Re
         if lacking := shortage_of(problem):
             raise error(f"{what} cannot be read: {lacking[0]}", lacking[1]) from problem
         # What others made and somebody named may be whole, and only of another form than is read.
-        own = not issubclass(error, UsageError) and not isinstance(problem, OSError | MemoryError)
+        own = error is not UsageError and not isinstance(problem, OSError | MemoryError)
         state = "is damaged" if own else "cannot be read"
         raise error(f"{what} {state}: {reason_of(problem)}", remedy) from problem
 
