@@ -319,7 +319,8 @@ def test_a_trial_is_ended_by_whoever_may_and_only_a_cancelled_one_leaves_the_ses
         os.kill(session, signal.SIGTERM)
     else:
         assert worker.call(how, *["x"][: how == "cancel"]) == {}
-    assert ending.result(30)["state"] == "interrupted"
+    answer = ending.result(30)
+    assert answer["state"] == "interrupted", answer
     if how == "cancel":  # another attempt at it, called off while it waits for its start
         assert worker.call("prepare", {"id": "y", "trials": first}) == {"prepared": True}
         worker.call("cancel", "y")
