@@ -67,10 +67,15 @@ def measured(worker: HostWorker, attempt: str, trials: list[str], **more: Any) -
 def begun(worker: HostWorker, place: Path, attempt: str, trials: list[str]) -> Any:
     """What will answer how an attempt ended, whose trial runs by now."""
     assert worker.call("prepare", {"id": attempt, "trials": trials}) == {"prepared": True}
-    ending = worker.start("begin", attempt, time.time_ns())
     records = place / "records"
+
+    def written() -> int:
+        return sum(file.stat().st_size for file in records.glob("*.llrec"))
+
+    prepared = written()  # the record is there before the start; what runs adds intervals to it
+    ending = worker.start("begin", attempt, time.time_ns())
     until = time.monotonic() + 30
-    while not list(records.glob("*.llrec")):
+    while written() <= prepared:
         assert time.monotonic() < until
         time.sleep(0.01)
     return ending
