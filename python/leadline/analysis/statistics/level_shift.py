@@ -125,7 +125,6 @@ def _steps_at_correlation(standard: Array, rho: float, places: NDArray[np.int64]
     mean, precision, steps, lengths = _design(count, int(places[0]), rho)
     values = _white(standard, rho)
     values -= (values @ mean) * mean
-    lengths = (steps**2).sum(axis=1)
     explained = (steps @ values) ** 2 / lengths
     left = np.maximum(values @ values - explained, _SMALLEST_SQUARE)
     degrees = count - 3  # less the mean, the step and the correlation
