@@ -120,22 +120,8 @@ def _of_trace(path: Path) -> tuple[dict[str, LatencyThere], str]:
     )
 
 
-# Counters of the calls whose time is in a file's F_META_TIME.
-_META_COUNTERS = (
-    *(
-        "OPENS",
-        "STATS",
-        "SEEKS",
-        "DUPS",
-        "MMAPS",
-        "RENAME_SOURCES",
-        "unlinks",
-        "mkdirs",
-        "rmdirs",
-        "readdirs",
-    ),
-    *("links", "truncates", "allocates", "advises", "closes", "failed"),
-)
+# More calls whose time is in a file's F_META_TIME.
+_BESIDE_METADATA = ("SEEKS", "DUPS", "MMAPS", "advises", "failed")
 
 
 def _of_own_files(tables: TraceTables) -> dict[str, LatencyThere]:
@@ -145,11 +131,12 @@ def _of_own_files(tables: TraceTables) -> dict[str, LatencyThere]:
     """
     from leadline.tracing.figures import shares, speeds, wall_seconds
     from leadline.tracing.files import views
+    from leadline.tracing.tables import METADATA_COUNTERS
 
     if not tables.processes:
         return {}
     wall_s = wall_seconds(tables)
-    meta = " + ".join(f"coalesce({name}, 0)" for name in _META_COUNTERS)
+    meta = " + ".join(f"coalesce({name}, 0)" for name in (*METADATA_COUNTERS, *_BESIDE_METADATA))
     query = (
         f"SELECT sum(F_META_TIME), sum({meta}), sum(F_READ_TIME), sum(READS),"  # noqa: S608 - our own names
         " sum(F_WRITE_TIME) FILTER (syncs = 0), sum(WRITES) FILTER (syncs = 0)"

@@ -102,6 +102,12 @@ OWN_COUNTERS: tuple[str, ...] = (
     "failed",  # calls on it that returned an error
 )
 
+# Those of both kinds that count calls which neither read nor write, and change or ask what a directory shows.
+METADATA_COUNTERS: tuple[str, ...] = (
+    *("OPENS", "STATS", "RENAME_SOURCES", "unlinks", "mkdirs", "rmdirs", "readdirs", "links"),
+    *("truncates", "allocates", "closes"),
+)
+
 
 @dataclass(frozen=True)
 class ProcessRow:

@@ -10,14 +10,9 @@ from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 from leadline.observe.mounts.mountinfo import place_on
-from leadline.tracing.tables import ProcessRow
+from leadline.tracing.tables import METADATA_COUNTERS, ProcessRow
 from leadline.watch.store import Seen, SeenProcess
 
-# Calls of the table `files` that neither read nor write.
-_METADATA = (
-    *("OPENS", "STATS", "RENAME_SOURCES", "unlinks", "mkdirs", "rmdirs", "readdirs", "links"),
-    *("truncates", "allocates", "closes"),
-)
 _SYNCS = ("FSYNCS", "FDSYNCS")
 
 
@@ -226,7 +221,7 @@ def _named(pid: int, known: Mapping[int, SeenProcess], seen: Seen) -> SeenProces
 _WANTED = (
     *("READS", "WRITES", "BYTES_READ", "BYTES_WRITTEN", "CONSEC_READS", "CONSEC_WRITES"),
     *("MAX_BYTE_READ", "MAX_BYTE_WRITTEN", "mapped_bytes"),
-    *_METADATA,
+    *METADATA_COUNTERS,
     *_SYNCS,
     *("F_READ_TIME", "F_WRITE_TIME", "F_META_TIME"),
 )
@@ -260,7 +255,7 @@ def _work_of(row: Mapping[str, Any]) -> MountWork:
         bytes_written=row["BYTES_WRITTEN"],
         consecutive_reads=row["CONSEC_READS"],
         consecutive_writes=row["CONSEC_WRITES"],
-        metadata=sum(row[name] for name in _METADATA),
+        metadata=sum(row[name] for name in METADATA_COUNTERS),
         syncs=sum(row[name] for name in _SYNCS),
         read_s=row["F_READ_TIME"],
         write_s=row["F_WRITE_TIME"],
