@@ -25,7 +25,7 @@ Place = Literal["load", "client", "host", "network", "proxy", "osd", "mds", "clu
 EXPERIMENTS = ("depth", "jobs", "block", "syncs", "way")  # see experiments.py
 TOLD = ("direct", "full", "rest", "aside")
 # What a share is of; one kind is never compared with another.
-SHARE_KINDS = {"time": "of the time", "part": "of the time it held", "full": "full"}
+SHARE_KINDS = {"time": "of the time", "part": "of the measured time", "full": "full"}
 PLACES: tuple[Place, ...] = ("load", "client", "host", "network", "proxy", "osd", "mds", "cluster")
 
 
