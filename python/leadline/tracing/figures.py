@@ -179,8 +179,7 @@ def _share(
     base = max(base_s, spent)
     read, write, meta, sync = (None if value is None else value / base for value in whole.values())
     rest = None if overlapped or slowed or partly else max(0.0, 1 - spent / base)
-    found = Share(copy, basis, base, whole, read, write, meta, sync, None, overlapped, slowed)
-    return replace(found, rest=rest)
+    return Share(copy, basis, base, whole, read, write, meta, sync, None, overlapped, slowed, rest)
 
 
 def under_strace(tables: TraceTables) -> bool:

@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from leadline.verdict.diagnosed.of_result import CellDiagnosed
     from leadline.verdict.diagnosed.should import Should
 
-_BAR = 50  # letters
 _LOOK, _LONGEST = "30s", "2m"
 
 
@@ -313,7 +312,7 @@ def _print_budget(found: Diagnosed) -> None:
     if words := nothing_seen(found.budget):
         say(f"{whole}. {words}")
         return
-    letters, said, unseen = bar_of(found.budget, _BAR)
+    letters, said, unseen = bar_of(found.budget)
     say(f"{whole}: [{letters}]")
     say(f"  {'; '.join(said)}.")
     if unseen:

@@ -232,9 +232,8 @@ class LocalSite:
         before = self._observer.mark(f"{trial.id}:start", trial.target, pid, patient_s(_MARK_DEADLINE_S))
         self._watch.check(before.state)
         self._end_when_in_trouble(trial)
-        self._disturbance.begin(
-            trial.target
-        )  # before it is said to have started: what comes then is during it
+        # Before it is said to have started: what comes after that is during it.
+        self._disturbance.begin(trial.target)
         for member in members:
             self._writer.journal(
                 "trial_started", trial=member.trial.id, cell=member.cell.id, worker=member.worker.pid

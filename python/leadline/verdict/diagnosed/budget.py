@@ -21,6 +21,7 @@ _NOT_WAITED = 1.2  # an OSD's time that is that many times the request's is of s
 _FEW = 0.05  # of the operations: a direction that has fewer is left out
 REST = "unexplained"
 _LETTERS = "abcdefghij"
+BAR_LETTERS = 50
 
 
 @dataclass(frozen=True)
@@ -172,7 +173,7 @@ def budget_of(trials: Sequence[Figures], places: Collection[str]) -> LatencyBudg
     return LatencyBudget(whole_s, (*found, _segment(REST, [max(one, 0.0) for one in left], whole_s)))
 
 
-def bar_of(budget: LatencyBudget, width: int) -> tuple[str, tuple[str, ...], str]:
+def bar_of(budget: LatencyBudget, width: int = BAR_LETTERS) -> tuple[str, tuple[str, ...], str]:
     """One bar of letters, dots for the rest; what each letter is; what nothing observed."""
     bar, said, at = "", list[str](), 0.0
     for number, one in enumerate(budget.seen):

@@ -16,7 +16,6 @@ from leadline.verdict.sections.section import Item, Panels, Section, TextTable, 
 
 PICTURES_MAX = 6  # a result may have hundreds of cells, and most of them are bound alike
 _STILL_MAX = 2
-_BAR = 50  # letters
 _LINES_MAX = 40  # in reports that are no page
 _NOTE = (
     "By what observers saw while each cell was measured. Of it: measured, of the least that a link, the"
@@ -122,7 +121,7 @@ def _time(one: CellDiagnosed, budget: LatencyBudget) -> Item:
     whole = format_latency(budget.whole_s * 1e9)
     if words := nothing_seen(budget):
         return Item(f"{_word(one)}{whole}", one.name, details=(words,))
-    letters, said, unseen = bar_of(budget, _BAR)
+    letters, said, unseen = bar_of(budget)
     details = (*said, *([unseen] if unseen else []))
     return Item(f"{_word(one)}[{letters}] {whole}", one.name, details=details)
 
