@@ -33,7 +33,7 @@ _BY_PID = re.compile(r"(.+)\.\d+")
 ABOUT = """\
 # Files of other programs: read, refused, accused
 
-`make imports-bench ARCHIVE=DIR` imports every file below DIR and counts what leadline says of it. **Refused**:
+`make imports-bench ARCHIVE=DIR` imports every file in DIR and counts what leadline says of it. **Refused**:
 nothing is made of it. **Accused**: its result is DOUBTFUL or INVALID for a reason that does not hold for
 every file of its kind. What holds for every file, such as `published`, says where the metrics come from, and
 accuses nobody. No file of an archive is kept here.
