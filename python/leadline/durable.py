@@ -38,17 +38,17 @@ def written_whole(path: Path, *, durable: bool = True) -> Iterator[BinaryIO]:
     failure can leave a part of it then, and the disk is not waited for.
     """
     partial = unfinished(path)
-    with open(partial, "xb", opener=private_opener) as file:  # a new one: no link, no FIFO of others
-        try:
+    try:  # around the opening, too: an interrupt can come as soon as the file is there
+        with open(partial, "xb", opener=private_opener) as file:  # a new one: no link, no FIFO of others
             yield file
             file.flush()
             if durable:
                 os.fsync(file.fileno())
             partial.replace(path)
-        except BaseException:
-            with suppress(OSError):
-                partial.unlink()
-            raise
+    except BaseException:
+        with suppress(OSError):
+            partial.unlink()
+        raise
     if durable:
         sync_directory(path.parent)
 

@@ -14,6 +14,7 @@ import select
 import signal
 import socket
 import struct
+import time
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import suppress
@@ -27,7 +28,7 @@ _Item = TypeVar("_Item")
 _NUMBER = struct.Struct("Q")  # the place of an item, or the length of an answer
 _ANSWER_BYTES_MAX = 64 << 20
 _FORKS_MAX = 8
-_END_S = 1.0  # for a fork to remove what it was writing
+_END_S = 5.0  # for all forks to remove what they were writing: a busy machine may give each a turn late
 _ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _PR_SET_PDEATHSIG = 1
 _libc = ctypes.CDLL(None, use_errno=True)
@@ -66,8 +67,7 @@ def in_forks(
                 crew.give_next(None if answer.problem else fork)
                 yield answer
     finally:
-        for fork in list(crew.forks.values()):
-            crew.end(fork)
+        crew.end_all()
 
 
 def _forks_for(count: int) -> int:
@@ -94,8 +94,18 @@ class _ForkCrew:
 
     def end(self, fork: _Fork) -> None:
         """End it, and forget it."""
-        fork.end()
+        fork.interrupt()
+        fork.end(time.monotonic() + _END_S)
         del self.forks[fork.ours]
+
+    def end_all(self) -> None:
+        """End them all within the time that one may take."""
+        for fork in self.forks.values():
+            fork.interrupt()
+        end_s = time.monotonic() + _END_S
+        for fork in self.forks.values():
+            fork.end(end_s)
+        self.forks.clear()
 
 
 class _Fork:
@@ -142,15 +152,19 @@ class _Fork:
         self._pid = 0
         return signal.Signals(-code).name if code < 0 else f"exit code {code}"
 
-    def end(self) -> None:
-        """End it: it removes what it was writing, or is killed."""
+    def interrupt(self) -> None:
+        """Have it remove what it was writing, and end."""
+        if self._pid:
+            os.kill(self._pid, signal.SIGINT)
+
+    def end(self, end_s: float) -> None:
+        """Wait for its end, which it was asked for; at `end_s` of the monotonic clock it is killed."""
         self.ours.close()
         if not self._pid:
             return
-        os.kill(self._pid, signal.SIGINT)
         watched = os.pidfd_open(self._pid)
         try:
-            if not select.select([watched], [], [], _END_S)[0]:
+            if not select.select([watched], [], [], max(end_s - time.monotonic(), 0.0))[0]:
                 os.kill(self._pid, signal.SIGKILL)
         finally:
             os.close(watched)
@@ -177,6 +191,8 @@ def _serve(work: Callable[[int], Any], theirs: socket.socket, bytes_max: int) ->
                 data = _answered(work, _NUMBER.unpack(asked)[0])
                 theirs.sendall(_NUMBER.pack(len(data)) + data)
         code = 0
+    except BaseException:  # noqa: S110 - its code tells
+        pass  # and what this exception held is let go here: a writer in it removes its file
     finally:
         os._exit(code)
 

@@ -6,7 +6,7 @@ import os
 import select
 import signal
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
 
@@ -97,6 +97,24 @@ def test_an_interrupted_pool_ends_its_forks_and_they_remove_what_they_were_writi
         _until(lambda: any(tmp_path.iterdir()))
     assert _is_gone(pid)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_what_an_interrupted_fork_held_is_let_go_before_it_ends(tmp_path: Path) -> None:
+    """An interrupt can come between a `with` and its block: only the exception holds the writer then."""
+
+    def writer() -> Iterator[None]:
+        try:
+            yield
+        finally:
+            (tmp_path / "let go").touch()
+
+    def work(_: int) -> None:
+        held = writer()
+        next(held)
+        raise KeyboardInterrupt
+
+    assert [answer.problem for answer in in_forks([0], work, BOUND)]
+    assert (tmp_path / "let go").exists()
 
 
 def test_forks_end_with_a_command_that_is_killed(tmp_path: Path) -> None:
