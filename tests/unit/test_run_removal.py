@@ -9,6 +9,8 @@ import pytest
 
 from leadline.errors import TargetError
 from leadline.removal import remove_entries
+from leadline.run.storage import workspace
+from leadline.run.storage.storage import MountedStorage
 from leadline.run.storage.workspace import Workspace, make_workspace, remove_files, remove_workspace
 
 
@@ -69,3 +71,23 @@ def test_a_directory_without_the_mark_is_never_removed(tmp_path: Path) -> None:
     fill(tmp_path / "leadline-0abcdef1", 1)
     with pytest.raises(TargetError, match="mark"):
         remove_workspace(Workspace(str(tmp_path / "leadline-0abcdef1")), "0abcdef1", ("",), None)
+
+
+def test_what_a_server_makes_after_its_maker_was_killed_is_looked_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place = Workspace(str(tmp_path / "leadline-0abcdef1"))
+    looks = itertools.count(1).__next__
+
+    class LateServer(MountedStorage):
+        """It makes the directory once somebody saw that it is not there."""
+
+        def is_absent(self, directory: str) -> bool:
+            absent = super().is_absent(directory)
+            if looks() == 1:
+                Path(directory).mkdir()
+            return absent
+
+    monkeypatch.setattr(workspace, "open_storage", lambda _: LateServer())
+    assert not remove_workspace(place, "0abcdef1", [], None, late=True)
+    assert list(tmp_path.iterdir()) == []

@@ -126,7 +126,7 @@ class Places:
             if target in lost
         ]
         targets = noted(self._request.plan.targets, self._request.facts)
-        left += remove_workspaces(self._request.id, places, targets, self._writer)
+        left += remove_workspaces(self._request.id, places, targets, self._writer, made=self._made)
         return tuple(left)
 
 
@@ -148,17 +148,23 @@ def remove_workspaces(
     places: Mapping[str, Workspace],
     targets: Mapping[str, Mounted | None],
     writer: ResultWriter,
+    made: Collection[str] = (),
 ) -> dict[str, str]:
     """Remove a study's directories below its targets, each in a worker of its own.
 
-    `targets` are all of the study's, and where they lay when it was planned. Returns what is left, in words,
-    and why; a target that hangs costs no more than a look.
+    `targets` are all of the study's, and where they lay when it was planned. Below those in `made` the
+    directory was seen: no server makes it later. Returns what is left, in words, and why; a target that hangs
+    costs no more than a look.
     """
     left = {}
     begins = [f"{checked_name(target)}-" for target in targets]
     unwritten: StoreError | None = None
+    reasons: dict[Workspace, str | None] = {}  # states of a target share one
     for target, place in places.items():
-        reason = _remove_workspace(place, id=study_id, begins=begins, was=targets.get(target))
+        if place not in reasons:
+            what = {"begins": begins, "was": targets.get(target), "late": target not in made}
+            reasons[place] = _remove_workspace(place, id=study_id, **what)
+        reason = reasons[place]
         try:
             if reason is None:
                 writer.journal("workspace_removed", target=target, **place._asdict())

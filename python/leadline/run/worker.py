@@ -73,7 +73,8 @@ def _make_workspace(command: dict[str, Any]) -> dict[str, Any]:
 def _remove_workspace(command: dict[str, Any]) -> dict[str, Any]:
     was = Mounted(*command["was"]) if command["was"] is not None else None
     place, study_id, begins = _place(command), command["id"], command["begins"]
-    return {"more": workspace.remove_workspace(place, study_id, begins, was, command["slice_s"])}
+    late = command.get("late", False)
+    return {"more": workspace.remove_workspace(place, study_id, begins, was, command["slice_s"], late=late)}
 
 
 def _remove_files(command: dict[str, Any]) -> dict[str, Any]:

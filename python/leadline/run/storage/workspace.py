@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple, Self
@@ -27,6 +28,8 @@ _NAME = re.compile(rf"{_PREFIX}([0-9a-f]{{8,64}})(-[a-z0-9][a-z0-9_-]{{0,39}})?"
 _FOREIGN = b"?"
 _MARK_BYTES_MAX = 4096
 _SLICE_S = 600.0
+_LATE_S = 2.0  # so long after its maker was killed a directory may still come
+_LOOK_S = 0.1
 
 
 class Place(NamedTuple):
@@ -163,7 +166,13 @@ def forget_cached(directory: Path, prefix: str) -> None:
 
 
 def remove_workspace(
-    place: Workspace, study_id: str, begins: Sequence[str], was: Mounted | None, slice_s: float = _SLICE_S
+    place: Workspace,
+    study_id: str,
+    begins: Sequence[str],
+    was: Mounted | None,
+    slice_s: float = _SLICE_S,
+    *,
+    late: bool = False,
 ) -> bool:
     """Remove the directory with what is ours in it, for `slice_s` seconds at most; True when more is left.
 
@@ -172,20 +181,38 @@ def remove_workspace(
 
     Only where its mark is this study's, to the byte. The mark goes last, so that what is left at any moment
     can be removed later. A maker may have died before its mark was whole, and a remover after it was gone:
-    such a directory holds nothing else, and is removed only then.
+    such a directory holds nothing else, and is removed only then. A server can carry out later what a maker
+    asked for that is dead now: with `late` a directory that is not there is looked for again for `_LATE_S`.
     """
-    storage, whole = open_storage(place.location), _mark(study_id)
+    storage, end_s = open_storage(place.location), time.monotonic() + _LATE_S * late
+    while (more := _removed(storage, place, study_id, begins, was, slice_s)) is None:
+        if time.monotonic() > end_s:
+            return False
+        time.sleep(_LOOK_S)
+    return more
+
+
+def _removed(
+    storage: Storage,
+    place: Workspace,
+    study_id: str,
+    begins: Sequence[str],
+    was: Mounted | None,
+    slice_s: float,
+) -> bool | None:
+    """Whether more is left; None where the directory is not there."""
+    whole = _mark(study_id)
     if storage.is_absent(place.directory):
         if place.location is None:
             require_mounted(Path(place.directory).parent, was)
-        return False
+        return None
     try:
         mark = _mark_in(storage, place) if _may_be(storage, place, study_id) else _FOREIGN
         if mark != whole and _is_begun(storage, place, mark, whole):
             storage.remove_empty(place.directory, MARK)
             return False
     except FileNotFoundError:
-        return False  # removed through another way to the same directory, which this one still shows
+        return None  # removed through another way to the same directory, which this one still shows
     if mark == whole:
         return storage.remove_directory(place.directory, begins, MARK, slice_s)
     raise TargetError(
