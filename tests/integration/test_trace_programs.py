@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -184,3 +185,15 @@ def test_bytes_are_those_that_the_kernel_sums(program: str, via: str, place: Pat
     assert kernel["wchar"] > 1_000_000
     assert kernel["wchar"] == sum(row["bytes_written"] for row in own)
     assert 0 <= unseen <= EXEC_READS_MAX_BYTES + (LOADER_READS_MAX_BYTES if via == "preload" else 0)
+
+
+@pytest.mark.parametrize("via", ["preload", "bpf"])
+def test_a_file_that_was_made_without_a_name_is_not_its_directory(via: str, place: Path) -> None:
+    require(via, "python3")
+    script = "import os; os.write(os.open('files', os.O_TMPFILE | os.O_RDWR), b'x' * 5000)"
+    trace = traced([PYTHON, "-I", "-S", "-c", script], place, via)
+
+    written = {row["path"]: row["bytes_written"] for row in trace["files"] if row["bytes_written"]}
+    assert list(written.values()) == [5000]
+    (path,) = written
+    assert re.fullmatch(rf"{re.escape(str(place))}/files/#\d+", path)

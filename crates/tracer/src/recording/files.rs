@@ -23,9 +23,17 @@ pub unsafe fn opened(made: Made, (directory, path): (i32, *const c_char), flags:
     if path.is_null() || !is_named(made, path) {
         return;
     }
-    // SAFETY: promised by the caller, and it can be read.
-    let text = unsafe { core::ffi::CStr::from_ptr(path) }.to_bytes();
-    let file = paths::number(&mut thread, directory, text);
+    let file = if made.result >= 0 && flags & libc::O_TMPFILE == libc::O_TMPFILE {
+        // The path is that of its directory: the kernel has a name for the file, and says that nobody finds it.
+        let length = paths::of_descriptor(&mut thread.path, made.result as i32);
+        let name = thread.path.get(..length).unwrap_or(&[]);
+        let unseen = name.strip_suffix(b" (deleted)").unwrap_or(name).len();
+        paths::number_of_text(&mut thread, unseen)
+    } else {
+        // SAFETY: promised by the caller, and it can be read.
+        let text = unsafe { core::ffi::CStr::from_ptr(path) }.to_bytes();
+        paths::number(&mut thread, directory, text)
+    };
     if made.result >= 0 {
         descriptors::opened(&thread, made.result as i32, file, flags);
     }
