@@ -2,7 +2,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help setup packages demo test test-all test-everything test-for test-conformance test-guest test-quick damage fuzz journeys kills hosts-kills tune-kills result-swaps lab-bench fio-bench many-hosts-bench search-bench search-lab-bench diagnosis-bench nothing-bench imports-bench simulation-bench tuning-bench drishti-bench programs-bench lab-kills mutants sentences sanitize check emit-check audit \
+.PHONY: help setup packages demo test test-all test-everything test-for test-conformance test-guest test-quick damage fuzz journeys kills hosts-kills tune-kills result-swaps lab-bench fio-bench many-hosts-bench search-bench search-lab-bench diagnosis-bench nothing-bench budget-bench imports-bench simulation-bench tuning-bench drishti-bench programs-bench lab-kills mutants sentences sanitize check emit-check audit \
   sbom notices format bench lock clean wheel-test
 
 PYTHON ?= python3
@@ -132,6 +132,11 @@ diagnosis-bench: setup ## Whether causes that are injected into a lab are named:
 nothing-bench: setup ## What diagnosis accuses on labs where nothing is broken (RUNS=200, MINUTES=40): writes bench/nothing.md; root
 	$(BIN)/python bench/nothing.py run --runs $(or $(RUNS),200) --minutes $(or $(MINUTES),40)
 	$(BIN)/python bench/nothing.py judge
+
+budget-bench: setup ## In which segment of the latency budget are known delays? writes bench/budget.md; root, a quarter of an hour
+	rm -f bench/budget.jsonl
+	$(BIN)/python bench/budget.py run
+	$(BIN)/python bench/budget.py judge
 
 imports-bench: .venv/.built ## What becomes of other programs' files (ARCHIVE=DIR): read, refused, accused, and why: writes bench/imports.md
 	$(BIN)/python bench/imports.py $(or $(ARCHIVE),$(error name a directory of files: make imports-bench ARCHIVE=DIR))

@@ -41,7 +41,7 @@ def milliseconds(found: LatencyBudget) -> dict[str, float | None]:
 def test_the_time_of_a_write_is_split_into_what_was_measured() -> None:
     assert milliseconds(budget()) == pytest.approx(
         {
-            **{"client": 10.0, "wire": 2.0, "osd_dispatch": 1.0, "osd_queue": 2.0, "osd_work": 1.0},
+            **{"client": 10.0, "wire": 2.0, "osd_dispatch": None, "osd_queue": 3.0, "osd_work": 1.0},
             **{"store_data": 1.0, "store_log": 2.0, "peers": 9.0, REST: 2.0},
         }
     )
@@ -96,7 +96,7 @@ def test_what_nobody_observed_is_said_with_what_would_show_it_and_is_no_zero(
     lacks: dict[str, None], unseen: set[str]
 ) -> None:
     found = budget(figures(**lacks))
-    assert {one.name for one in found.unseen} == unseen
+    assert {one.name for one in found.unseen} == unseen | {"osd_dispatch"}
     assert all(one.shown_by and one.share is None for one in found.unseen)
     whole = milliseconds(budget())
     assert milliseconds(found)[REST] == pytest.approx(sum(whole[name] or 0.0 for name in (*unseen, REST)))
@@ -120,9 +120,23 @@ def test_reads_and_writes_are_weighed_by_how_many_there_are() -> None:
     read = {"osd_read_s": 0.004, "osd_read_queue_s": 0.001, "osd_store_read_s": 0.002, "coded": 0.0}
     found = milliseconds(budget(figures(write_share=0.5, **read)))
     assert found["store_data"] == pytest.approx((1.0 + 2.0) / 2)
-    assert found["osd_queue"] == pytest.approx((2.0 + 0.0) / 2)
+    assert found["osd_queue"] == pytest.approx((3.0 + 1.0) / 2)
     alone = budget(figures(write_share=0.5, osd_read_s=None))
     assert "osd_queue" in {one.name for one in alone.unseen}
+
+
+@pytest.mark.parametrize(
+    ("write_share", "coded", "split"),
+    [(0.0, 0.0, True), (0.5, 0.0, False), (0.0, 1.0, False), (0.0, None, False)],
+)
+def test_the_dispatch_queue_is_apart_only_where_no_operation_of_peers_is_in_it(
+    write_share: float, coded: float | None, split: bool
+) -> None:
+    """Seen on a lab: 20 ms before each write were 2.5 ms there, by eight operations of peers for each."""
+    read = {"osd_read_s": 0.004, "osd_read_queue_s": 0.003, "osd_store_read_s": 0.0005, "coded": coded}
+    found = milliseconds(budget(figures(write_share=write_share, **read)))
+    parts = (found["osd_dispatch"], found["osd_queue"])
+    assert parts == pytest.approx((1.0, 2.0)) if split else parts == (None, pytest.approx(3.0))
 
 
 def test_several_trials_have_an_interval_and_what_one_lacks_none_has() -> None:
@@ -155,10 +169,10 @@ def test_where_no_latency_is_known_there_is_no_budget() -> None:
 
 def test_one_bar_has_a_letter_for_each_segment() -> None:
     bar, said, unseen = bar_of(budget(), 60)
-    assert bar == "a" * 20 + "b" * 4 + "c" * 2 + "d" * 4 + "e" * 2 + "f" * 2 + "g" * 4 + "h" * 18 + "." * 4
+    assert bar == "a" * 20 + "b" * 4 + "c" * 6 + "d" * 2 + "e" * 2 + "f" * 4 + "g" * 18 + "." * 4
     assert said[0] == "a client queue and daemon 10.0 ms, 33 %"
     assert said[-1] == ". unexplained rest 2.00 ms, 7 %"
-    assert unseen == ""
+    assert unseen == "Not observed by itself: OSD, dispatch queue."
 
 
 def test_reports_and_json_have_it() -> None:

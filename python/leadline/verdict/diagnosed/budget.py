@@ -1,9 +1,10 @@
 """Where the time of a mean request goes: its latency, split into segments that were measured and sum to it.
 
-A segment that nothing observed has no seconds and is no zero: its time is in the unexplained rest. What
-overlaps is counted once, for the part that is nearer to the data: the commits of other OSDs run beside the
-primary's own commit, so that peers have only what goes beyond it. A part that was measured longer than what
-it lies in is cut to it; means of counters and of clients are not of the same requests.
+A segment that nothing observed has no seconds and is no zero: its time is in the unexplained rest, or in the
+segment that holds it. What overlaps is counted once, for the part that is nearer to the data: the commits of
+other OSDs run beside the primary's own commit, so that peers have only what goes beyond it. A part that was
+measured longer than what it lies in is cut to it; means of counters and of clients are not of the same
+requests.
 """
 
 from __future__ import annotations
@@ -65,15 +66,15 @@ PARTS = (
     BudgetPart(
         "osd_dispatch",
         "OSD, dispatch queue",
-        "osd_dispatch_s, of operations of clients and of peers",
+        "osd_dispatch_s of reads from copies: of any other load it counts operations of peers, too",
         "op_before_queue_op_lat of the perf dump",
-        _OSD_TELL,
+        "a load of reads alone, from copies; of others it lies in the queue",
         "osd",
     ),
     BudgetPart(
         "osd_queue",
-        "OSD, queue and placement group",
-        "osd_write_queue_s or osd_read_queue_s, less the dispatch queue",
+        "OSD, before its work",
+        "osd_write_queue_s or osd_read_queue_s, less the dispatch queue where that is known",
         "op_w_latency - op_w_process_latency, op_r_latency - op_r_process_latency",
         _OSD_TELL,
         "osd",
@@ -147,7 +148,7 @@ class LatencyBudget:
 
     @property
     def unseen(self) -> tuple[BudgetSegment, ...]:
-        """Those that nothing observed: their time is in the rest."""
+        """Those that nothing observed by themselves: their time is in another, or in the rest."""
         return tuple(one for one in self.segments if one.seconds is None)
 
 
@@ -244,7 +245,8 @@ def _of_osd(figures: Figures, whole: float) -> dict[str, float]:
     if writes > _FEW:
         ways.append((writes, figures["osd_write_s"], _of_write(figures)))
     if writes < 1 - _FEW:
-        ways.append((1 - writes, figures["osd_read_s"], _of_read(figures)))
+        alone = not ways and figures["coded"] == 0.0
+        ways.append((1 - writes, figures["osd_read_s"], _of_read(figures, alone=alone)))
     total = sum(weight for weight, _, _ in ways)
     osd_s = [weight / total * time for weight, time, _ in ways if isinstance(time, float)]
     if len(osd_s) < len(ways) or sum(osd_s) > _NOT_WAITED * whole:
@@ -253,9 +255,8 @@ def _of_osd(figures: Figures, whole: float) -> dict[str, float]:
     return {name: sum(weight / total * parts[name] for weight, _, parts in ways) for name in common}
 
 
-def _queued(figures: Figures, way: str, found: _Shares) -> bool:
+def _queued(queue: Figure, found: _Shares, dispatch: Figure = None) -> bool:
     """The time before an OSD works on it. False where that cannot be told from the rest."""
-    queue, dispatch = figures[f"osd_{way}_queue_s"], figures["osd_dispatch_s"]
     if not isinstance(queue, float):
         return False
     before = min(dispatch, queue) if isinstance(dispatch, float) else None
@@ -267,7 +268,7 @@ def _queued(figures: Figures, way: str, found: _Shares) -> bool:
 def _of_write(figures: Figures) -> dict[str, float]:
     found, commit = _Shares(_number(figures["osd_write_s"])), figures["osd_store_commit_s"]
     prepared = figures["osd_write_prepare_s"]
-    if not _queued(figures, "write", found) or not isinstance(commit, float):
+    if not _queued(figures["osd_write_queue_s"], found) or not isinstance(commit, float):
         return found.seconds
     if isinstance(prepared, float):
         found.take("peers", found.left - commit - prepared)
@@ -282,10 +283,11 @@ def _of_write(figures: Figures) -> dict[str, float]:
     return found.seconds
 
 
-def _of_read(figures: Figures) -> dict[str, float]:
+def _of_read(figures: Figures, *, alone: bool) -> dict[str, float]:
+    """Where OSDs have nothing but reads from copies, all that their dispatch queues hold is of these."""
     found = _Shares(_number(figures["osd_read_s"]))
-    stored = figures["osd_store_read_s"]
-    if not _queued(figures, "read", found) or not isinstance(stored, float):
+    stored, dispatch = figures["osd_store_read_s"], figures["osd_dispatch_s"] if alone else None
+    if not _queued(figures["osd_read_queue_s"], found, dispatch) or not isinstance(stored, float):
         return found.seconds
     found.take("store_data", stored)
     found.take("store_log", 0.0)

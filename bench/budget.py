@@ -1,0 +1,249 @@
+"""`make budget-bench`: are known delays in the segment of the latency budget where they were injected?
+
+    python bench/budget.py run --rounds 3     # lines in bench/budget.jsonl; goes on there
+    python bench/budget.py judge              # bench/budget.md, from these lines alone
+
+A lab of three OSDs is started, all of whose placement groups have osd.0 for their primary. One request is in
+flight at a time. Each case is measured between two runs without it, and the mean of the two is taken from
+it. What was injected is known by how it is made; of slow disks and of other OSDs it is what each request
+waited longer by the load's own clock. It needs root.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import fmean
+from typing import Any
+
+from diagnosis import command, settle
+
+HERE = Path(__file__).parent
+RUNS, PAGE = HERE / "budget.jsonl", HERE / "budget.md"
+LAB = "budget"
+OSDS = ("osd.0", "osd.1", "osd.2")
+MOST_S = 0.04  # of a message's delay, which is uniform from nothing to this
+NEAR = 0.2  # of what was injected: the segment may be off by so much
+STUDY = """
+format: leadline.study/1
+blocks: 2
+works:
+  work: {{rw: {rw}, bs: {bs}, size: 16M, iodepth: 1, runtime: 8s, time_based: true}}
+"""
+Truth = Callable[[float], float]  # from the seconds by which a request became longer
+Injection = Callable[[Path], AbstractContextManager[None]]
+
+
+def ceph(lab: Path, *words: str) -> str:
+    """What a command of Ceph prints."""
+    words = ("ceph", "-c", str(lab / "ceph.conf"), "--connect-timeout", "20", *words)
+    return subprocess.run(words, capture_output=True, text=True, timeout=60, check=True).stdout
+
+
+@contextmanager
+def late(lab: Path, senders: str, osds: Sequence[str]) -> Iterator[None]:
+    """These OSDs hold each message of such senders from nothing to `MOST_S`, evenly.
+
+    A messenger looks at the senders' kind when it connects: OSDs that are connected are made to do so anew.
+    """
+    options = {
+        "ms_inject_delay_type": senders,
+        "ms_inject_delay_max": str(MOST_S),
+        "ms_inject_delay_probability": "1",
+    }
+    try:
+        for osd in osds:
+            for name, value in options.items():
+                ceph(lab, "config", "set", osd, name, value)
+        if senders == "osd":
+            ceph(lab, "osd", "down", *osds)
+            settle(lab)
+        yield
+    finally:
+        for osd in osds:
+            for name in reversed(options):
+                ceph(lab, "config", "rm", osd, name)
+
+
+@contextmanager
+def slow_disks(lab: Path) -> Iterator[None]:
+    """Each OSD's device takes a megabyte a second."""
+    try:
+        for osd in OSDS:
+            command("lab", "inject", "osd-slow-disk", osd, "rate=1MB/s", "--dir", str(lab))
+        yield
+    finally:
+        command("lab", "inject", "--clear", "--dir", str(lab))
+
+
+@dataclass(frozen=True)
+class Case:
+    """A delay, by which segments it is to be seen, and how long it is for each request."""
+
+    name: str
+    injected: str
+    segments: tuple[str, ...]
+    inject: Injection
+    truth: Truth
+    rw: str = "randwrite"
+    bs: str = "4k"
+
+
+CASES = (
+    Case(
+        "messages of clients are late, writes",
+        f"uniform from 0 to {1000 * MOST_S:g} ms, so half of it",
+        ("osd_queue",),
+        lambda lab: late(lab, "client", OSDS[:1]),
+        lambda _: MOST_S / 2,
+    ),
+    Case(
+        "messages of clients are late, reads",
+        f"uniform from 0 to {1000 * MOST_S:g} ms, so half of it",
+        ("osd_dispatch",),
+        lambda lab: late(lab, "client", OSDS[:1]),
+        lambda _: MOST_S / 2,
+        rw="randread",
+    ),
+    Case(
+        "two other OSDs get messages late",
+        "by which a request became longer, as the load measures it",
+        ("peers",),
+        lambda lab: late(lab, "osd", OSDS[1:]),
+        lambda longer: longer,
+    ),
+    Case(
+        "disks of all OSDs are slow",
+        "by which a request became longer, as the load measures it",
+        ("store_data", "store_log"),
+        slow_disks,
+        lambda longer: longer,
+        bs="64k",
+    ),
+)
+
+
+def budget(lab: Path, case: Case, seed: int) -> dict[str, float]:
+    """A run's mean request: seconds by segment, and `whole`."""
+    with tempfile.TemporaryDirectory(prefix="budget-") as place:
+        study, out = Path(place) / "study.yaml", Path(place) / "out"
+        study.write_text(STUDY.format(rw=case.rw, bs=case.bs))
+        target = f"a=rados://objects?conf={lab / 'ceph.conf'}"
+        words = ("run", str(study), "--target", target, "-o", str(out), "--seed", str(seed))
+        command(*words, "--ignore-health", "--under-fault")
+        said = json.loads(command("diagnose", str(out), "--json").stdout)
+    found = said["cells"][0]["budget"]
+    seen = {one["segment"]: one["seconds"] for one in found["segments"] if one["seconds"] is not None}
+    return {"whole": found["seconds"], **seen}
+
+
+@contextmanager
+def lab() -> Iterator[Path]:
+    """A lab of its own whose first OSD is the primary of all, gone afterwards."""
+    place = Path(tempfile.mkdtemp(prefix="budget-lab-", dir="/var/tmp"))
+    directory = place / "lab"
+    try:
+        command("lab", "up", LAB, "--osds", "3", "--no-mount", "--dir", str(directory), timeout=600)
+        ceph(directory, "osd", "pool", "set", "objects", "size", "3")
+        for osd in OSDS[1:]:
+            ceph(directory, "osd", "primary-affinity", osd, "0")
+        settle(directory)
+        yield directory
+    finally:
+        command("lab", "down", "--dir", str(directory), check=False)
+        shutil.rmtree(place, ignore_errors=True)
+
+
+def run(rounds: int, only: str) -> None:
+    """Round by round, each case between two runs without it, each kept at once."""
+    with lab() as directory:
+        for number in range(1, rounds + 1):
+            for case in CASES:
+                if only not in case.name:
+                    continue
+                before = budget(directory, case, number)
+                with case.inject(directory):
+                    under = budget(directory, case, number)
+                settle(directory)
+                after = budget(directory, case, number)
+                row = {"case": case.name, "before": before, "under": under, "after": after}
+                with RUNS.open("a") as file:
+                    file.write(json.dumps(row) + "\n")
+                print(said_of(row), flush=True)
+
+
+def kept() -> list[dict[str, Any]]:
+    """The rounds that are stored."""
+    return [json.loads(line) for line in RUNS.read_text().splitlines()] if RUNS.exists() else []
+
+
+def longer(row: Mapping[str, Any], segment: str) -> float | None:
+    """By how many seconds a segment is longer under the case; None where it was not observed each time."""
+    values = [row[when].get(segment) for when in ("before", "under", "after")]
+    if None in values:
+        return None
+    before, under, after = values
+    return float(under - fmean((before, after)))
+
+
+def said_of(row: Mapping[str, Any]) -> list[str]:
+    """A line of the page's table: what was injected and seen, in ms, and their ratio."""
+    case = next(one for one in CASES if one.name == row["case"])
+    parts = [longer(row, name) for name in case.segments]
+    whole = longer(row, "whole") or 0.0
+    injected = case.truth(whole)
+    seen = None if None in parts else sum(part or 0.0 for part in parts)
+    told = "not observed" if seen is None else f"{1000 * seen:.1f}"
+    ratio = None if seen is None else seen / injected
+    right = "no" if ratio is None or abs(ratio - 1) > NEAR else "yes"
+    where = ", ".join(case.segments)
+    number = "" if ratio is None else f"{ratio:.2f}"
+    return [case.name, f"{1000 * injected:.1f}", f"{1000 * whole:.1f}", where, told, number, right]
+
+
+def page(rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    """bench/budget.md."""
+    table = [said_of(row) for row in rows]
+    right = sum(line[-1] == "yes" for line in table)
+    yield "# Known delays in the latency budget"
+    yield ""
+    yield f"**{right} of {len(table)} runs have the injected delay in its segment within {NEAR:.0%}.**"
+    yield "One request is in flight at a time, and osd.0 is the primary of all groups (`bench/budget.py`). A"
+    yield "run without the delay comes before and after each; their mean is taken from what is shown."
+    yield ""
+    for case in CASES:
+        yield f"- {case.name[0].upper()}{case.name[1:]}: {case.injected}."
+    yield ""
+    yield "Of a metadata server, a gateway and a client's own queue no delay was injected: the budget has no"
+    yield "segment of the first two, and nothing here delays the third by a known time."
+    yield ""
+    yield "| injected | ms | request longer by, ms | segment | segment longer by, ms | ratio | within |"
+    yield "|---|--:|--:|---|--:|--:|---|"
+    for line in sorted(table):
+        yield f"| {' | '.join(line)} |"
+
+
+def main() -> int:
+    """Run what is asked for, or judge what is kept."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("do", choices=("run", "judge"))
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--only", default="", help="cases with this in their name")
+    asked = parser.parse_args()
+    if asked.do == "judge":
+        PAGE.write_text("\n".join(page(kept())) + "\n")
+    else:
+        run(asked.rounds, asked.only)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
