@@ -326,6 +326,25 @@ def test_a_session_ends_with_its_input_and_with_what_is_no_request(line: bytes) 
     assert (done.returncode, done.stdout) == (0, b"")
 
 
+def test_a_session_that_is_told_to_end_while_it_hears_ends_well() -> None:
+    session = subprocess.Popen(
+        module_command("leadline.hosts.session"),
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env=module_environment(),
+    )
+    with session:
+        assert session.stdin is not None
+        assert session.stdout is not None
+        assert session.stderr is not None
+        session.stdin.write(b'{"id": 1, "do": "renew"}\n')
+        session.stdin.flush()
+        assert session.stdout.readline()
+        session.terminate()
+        assert (session.wait(60), session.stderr.read()) == (0, b"")
+
+
 def seeds_of(tmp_path: Path, number: int) -> tuple[int, int]:
     """Those of a trial's job and of its layout on one host."""
     one, targets = cell(), (Target("a", str(tmp_path)),)

@@ -14,9 +14,10 @@ import signal
 import sys
 import threading
 import time
+import traceback
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from typing import Any
+from typing import Any, NoReturn
 
 from leadline.errors import LeadlineError, UsageError
 from leadline.hosts.model import Attempt, as_json
@@ -226,17 +227,23 @@ def _listen(session: HostSession) -> None:
         session.end()
 
 
-def main() -> int:
-    """Serve one study."""
+def main() -> NoReturn:
+    """Serve one study, and leave: where a thread still hears, Python's own end is an abort."""
     output = os.dup(1)
     os.dup2(2, 1)  # what a library prints is no answer
     session = HostSession(output)
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         signal.signal(number, lambda *_: session.end())
     threading.Thread(target=_listen, args=(session,), daemon=True).start()
-    session.serve()
-    return 0
+    code = 1
+    try:
+        session.serve()
+        code = 0
+    except Exception:
+        os.write(2, traceback.format_exc().encode())
+    finally:
+        os._exit(code)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()
