@@ -14,7 +14,6 @@ from __future__ import annotations
 import argparse
 import json
 import shutil
-import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -25,6 +24,7 @@ from statistics import fmean
 from typing import Any
 
 from diagnosis import command, settle
+from simulation_lab import ceph
 
 HERE = Path(__file__).parent
 RUNS, PAGE = HERE / "budget.jsonl", HERE / "budget.md"
@@ -47,12 +47,6 @@ copies on slow disks a request waits for the slowest of three: what goes beyond 
 `peers`."""
 Truth = Callable[[float], float]  # from the seconds by which a request became longer
 Injection = Callable[[Path], AbstractContextManager[None]]
-
-
-def ceph(lab: Path, *words: str) -> str:
-    """What a command of Ceph prints."""
-    words = ("ceph", "-c", str(lab / "ceph.conf"), "--connect-timeout", "20", *words)
-    return subprocess.run(words, capture_output=True, text=True, timeout=60, check=True).stdout
 
 
 @contextmanager

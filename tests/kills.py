@@ -67,6 +67,11 @@ class Way:
     listing: Listing
 
 
+def study_of(way: Way) -> str:
+    """The study that is killed on a way."""
+    return STUDY + WORKS_OF.get(way.name, WORKS)
+
+
 @dataclass
 class Tally:
     """What all lanes share."""
@@ -168,7 +173,7 @@ def run(way: Way, words: tuple[str, ...]) -> subprocess.CompletedProcess[str]:
 def one_study(way: Way, place: Path, moment: random.Random, longest_s: float, tally: Tally) -> float:
     """A study on one way from its first kill to its end; how long a whole run takes, as far as is known."""
     study, out = place / "study.yaml", place / "r"
-    study.write_text(STUDY + WORKS_OF.get(way.name, WORKS))
+    study.write_text(study_of(way))
     new = ("run", str(study), "--target", f"a={way.where}", "--out", str(out), "--quiet", "--seed", "1")
     resume = ("run", "--resume", str(out), "--quiet")
     for _ in range(moment.randint(1, MOST_KILLS_OF_A_STUDY)):
@@ -236,7 +241,7 @@ def lane(ways: list[Way], place: Path, seed: str, tally: Tally) -> None:
 def undisturbed(way: Way, place: Path) -> float:
     """Seconds that the study takes on this way when nobody kills it."""
     study = place / "study.yaml"
-    study.write_text(STUDY + WORKS_OF.get(way.name, WORKS))
+    study.write_text(study_of(way))
     said = ""
     for number in range(TRIES):
         began = time.monotonic()

@@ -23,9 +23,14 @@ pub unsafe fn opened(made: Made, (directory, path): (i32, *const c_char), flags:
     if path.is_null() || !is_named(made, path) {
         return;
     }
-    let file = if made.result >= 0 && flags & libc::O_TMPFILE == libc::O_TMPFILE {
-        // The path is that of its directory: the kernel has a name for the file, and says that nobody finds it.
-        let length = paths::of_descriptor(&mut thread.path, made.result as i32);
+    // The path of an O_TMPFILE is its directory's. The kernel has a name for the file, where it may be asked.
+    let is_unnamed = made.result >= 0 && flags & libc::O_TMPFILE == libc::O_TMPFILE;
+    let length = if is_unnamed {
+        paths::of_descriptor(&mut thread.path, made.result as i32)
+    } else {
+        0
+    };
+    let file = if length > 0 {
         let name = thread.path.get(..length).unwrap_or(&[]);
         let unseen = name.strip_suffix(b" (deleted)").unwrap_or(name).len();
         paths::number_of_text(&mut thread, unseen)

@@ -232,7 +232,7 @@ class LocalSite:
         before = self._observer.mark(f"{trial.id}:start", trial.target, pid, patient_s(_MARK_DEADLINE_S))
         self._watch.check(before.state)
         self._end_when_in_trouble(trial)
-        # Before it is said to have started: what comes after that is during it.
+        # The mounts are read before the journal has the start: a change after the start is one of the trial.
         self._disturbance.begin(trial.target)
         for member in members:
             self._writer.journal(

@@ -184,9 +184,9 @@ def remove_workspace(
     such a directory holds nothing else, and is removed only then. A server can carry out later what a maker
     asked for that is dead now: with `late` a directory that is not there is looked for again for `_LATE_S`.
     """
-    storage, end_s = open_storage(place.location), time.monotonic() + _LATE_S * late
+    storage, end_s = open_storage(place.location), time.monotonic() + _LATE_S
     while (more := _removed(storage, place, study_id, begins, was, slice_s)) is None:
-        if time.monotonic() > end_s:
+        if not late or time.monotonic() > end_s:
             return False
         time.sleep(_LOOK_S)
     return more
