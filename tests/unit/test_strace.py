@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from builders import clock
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from leadline.errors import UsageError
@@ -408,6 +408,7 @@ _PIECES = st.sampled_from(
 )
 
 
+@example(['openat(AT_FDCWD, "x"fork() = 8', ""])
 @given(st.lists(st.lists(_PIECES | st.text(max_size=5), max_size=8).map("".join), max_size=30))
 def test_whatever_a_log_holds_the_tables_keep_their_contract(
     tmp_path_factory: pytest.TempPathFactory, lines: list[str]

@@ -39,6 +39,7 @@ _COUNTED = re.compile(r"% time |-{6} -{6}|(?: *\d{1,3}\.\d\d +)?\d+\.\d{6} +\d+ 
 # What -yy adds to the path of a device.
 _DEVICE = re.compile(r"<(?:char|block) \d+:\d+>(?=>)")
 # -X raw and -e raw write numbers: who opens what how, and what a child shares, is then not told.
+_RAW_FLAGS = re.compile(r", 0(?:x[0-9a-f]+)?(?:,|$)")  # of an open; a damaged line has none at all
 _RAW = re.compile(r"flags=0x[0-9a-f]+(?![0-9a-f]| /\*)|^0x")
 _OPENS = frozenset(("open", "openat"))
 _NAMED = frozenset(("clone", "clone3", "read", "write", "pread64", "pwrite64"))
@@ -173,7 +174,7 @@ def call(body: str) -> Call | None:
 def raw(found: Call) -> bool:
     """True where a call has numbers in place of names."""
     if found.name in _OPENS:
-        return "O_" not in found.arguments
+        return "O_" not in found.arguments and _RAW_FLAGS.search(found.arguments) is not None
     return found.name in _NAMED and _RAW.search(found.arguments) is not None
 
 
