@@ -36,7 +36,7 @@ LOOKUP = "{{ lookup('pipe', 'id') }}"
 
 
 @pytest.mark.parametrize("form", FORMS)
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(root=TEXTS, folder=TEXTS)
 def test_a_mount_is_read_as_it_was_meant_or_refused(form: str, root: str, folder: str) -> None:
     wanted = made_mount(root, folder)
@@ -122,7 +122,7 @@ HOLDS: dict[str, Callable[[str, AskedValue], bool]] = {
 
 
 @pytest.mark.parametrize("form", HOLDS)
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(value=TEXTS, place=TEXTS)
 def test_a_setting_is_read_as_it_was_meant_or_left_out(form: str, value: str, place: str) -> None:
     """As the verb does it: what cannot be a value is refused before."""

@@ -48,8 +48,6 @@ def plain(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @example("x.parquet?versionId=1")
 @settings(
     max_examples=40,
-    deadline=None,
-    derandomize=True,
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
 @given(NAMES)
