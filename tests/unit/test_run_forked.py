@@ -182,7 +182,7 @@ def test_the_end_of_the_helper_is_told_and_the_next_worker_has_another(tmp_path:
     with Worker() as worker:
         helper, pid = helper_of(worker), worker.pid
         os.kill(helper, signal.SIGKILL)
-        answer = trial(worker, tmp_path, 60_000_000_000)
+        answer = trial(worker, tmp_path, 20_000_000_000)
     assert answer.outcome == "died"
     assert answer.orphaned
     words = f"the process {helper} that forks workers ended by signal SIGKILL"

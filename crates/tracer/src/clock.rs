@@ -2,6 +2,8 @@
 
 use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
+const PAIRS: u32 = 3;
+
 static TICKS_PER_SECOND: AtomicU64 = AtomicU64::new(0);
 /// What the clock shows since it may not be read any more; 0 while it may.
 static STOPPED_AT: AtomicU64 = AtomicU64::new(0);
@@ -45,6 +47,23 @@ pub fn ticks() -> u64 {
         return kernel_ns();
     }
     counter()
+}
+
+/// Now, by this clock and by the time of day in ns: the closest of a few pairs, since one who is put off the CPU
+/// between the two reads would shift the times of all its calls.
+pub fn pair() -> (u64, u64) {
+    let mut closest = u64::MAX;
+    let mut found = (0, 0);
+    for _ in 0..PAIRS {
+        let before = ticks();
+        let unix_ns = crate::sys::clock_ns(libc::CLOCK_REALTIME);
+        let apart = ticks().wrapping_sub(before);
+        if apart < closest {
+            closest = apart;
+            found = (before + apart / 2, unix_ns);
+        }
+    }
+    found
 }
 
 /// Is it the CPU's counter? So it stays, once it is.

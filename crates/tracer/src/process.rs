@@ -232,7 +232,8 @@ pub fn flag(header: *mut Header, bit: u64) {
 }
 
 fn open_log(process: &'static Process, settings: &Settings) -> bool {
-    let unix_ns = sys::clock_ns(libc::CLOCK_REALTIME);
+    // Opening the log takes milliseconds on a slow disk: both clocks are read before it.
+    let begun @ (_, unix_ns) = clock::pair();
     let pid = sys::process_id();
     // A child may begin on a signal handler's stack, which is small. No thread has a state yet.
     // SAFETY: the first thread's state is in the arena, and only this one thread begins.
@@ -276,7 +277,7 @@ fn open_log(process: &'static Process, settings: &Settings) -> bool {
         fill(
             &mut *header,
             pid,
-            unix_ns,
+            begun,
             main_bytes as u64,
             segments_bytes as u64,
         );
@@ -309,7 +310,13 @@ fn fitting(main_bytes: usize, segments_bytes: usize, limit_bytes: usize) -> (usi
     (main_bytes, segments_bytes.min(room - main_bytes))
 }
 
-fn fill(header: &mut Header, pid: u32, unix_ns: u64, main_bytes: u64, segments_bytes: u64) {
+fn fill(
+    header: &mut Header,
+    pid: u32,
+    (start_ticks, unix_ns): (u64, u64),
+    main_bytes: u64,
+    segments_bytes: u64,
+) {
     let rate = clock::rate();
     header.magic = MAGIC;
     header.version = VERSION;
@@ -319,7 +326,7 @@ fn fill(header: &mut Header, pid: u32, unix_ns: u64, main_bytes: u64, segments_b
         CLOCK_COUNTER
     };
     header.ticks_per_second = if rate == 0 { 1_000_000_000 } else { rate };
-    header.start_ticks = clock::ticks();
+    header.start_ticks = start_ticks;
     header.start_unix_ns = unix_ns;
     header.calls = CALLS.len() as u64;
     header.calls_checksum = CALLS_CHECKSUM;

@@ -6,12 +6,12 @@ Knows the compiled loader and the tables of a trace. Nothing stays attached once
 from __future__ import annotations
 
 import json
-import time
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from leadline.errors import UsageError
+from leadline.observe.clock import offset_ns
 from leadline.tracing.sources.lives.last_seen import with_last_seen
 from leadline.tracing.sources.lives.watch import kernel_start
 from leadline.tracing.tables import (
@@ -96,9 +96,8 @@ class Session:
 
     def finish(self, *, started_unix_ns: int) -> TraceTables:
         """Detach, and give what was counted since, as tables. Times count from `started_unix_ns`."""
-        behind_ns = time.time_ns() - time.monotonic_ns()
         try:
-            found = self._core.finish(max(started_unix_ns - behind_ns, 0))
+            found = self._core.finish(max(started_unix_ns - offset_ns(), 0))
         except RuntimeError as error:
             raise _failed(error) from None
         return tables(found, with_segments=self._segments_bytes is not None)

@@ -8,6 +8,7 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from leadline.observe.clock import offset_ns
 from leadline.tracing.sources.lives.last_seen import with_last_seen
 from leadline.tracing.sources.lives.watch import SeenEnd, kernel_start
 from leadline.tracing.tables import (
@@ -77,7 +78,7 @@ def _families(entries: list[dict[str, Any]]) -> list[_Family]:
     parents: list[int | None] = []
     started: list[int] = []
     continued: list[int | None] = [None] * len(entries)
-    booted_ns = time.time_ns() - time.clock_gettime_ns(time.CLOCK_BOOTTIME)
+    booted_ns = offset_ns(time.CLOCK_BOOTTIME)
     for process, entry in enumerate(entries):
         before = latest.get(entry["pid"])
         if before is not None and entries[before]["kernel_start"] == entry["kernel_start"]:
