@@ -213,7 +213,7 @@ def random_waits(chance: random.Random, path: Path) -> Path:
     reads, ends, share = {"reads": (40, 0, 0.8), "ends": (160, 60, 0.8)}.get(cause, (3, 0, 0.02))
     seconds = {"read": wall_s * share, "write": 0.0, "meta": 0.0, "sync": 0.0}
     row = file_row(OPENS=max(1, ends), STATS=0, READS=reads, BYTES_READ=3 * MIB, F_READ_TIME=seconds["read"])
-    row |= {"SIZE_READ_0_100": ends, "MAX_BYTE_READ": 3 * MIB - 1}
+    row |= {"SIZE_READ_0_100": ends, "empty_reads": ends, "MAX_BYTE_READ": 3 * MIB - 1}
     row |= {"BYTES_WRITTEN": 0, "WRITES": 0, "F_WRITE_TIME": 0.0, "F_META_TIME": 0.0}
     only = process(0, ended_ns=round(wall_s * SECOND), seconds=seconds, bytes_read=3 * MIB)
     account = {"copy": 0, "wall_s": wall_s, "end": "exit", "status": 0}

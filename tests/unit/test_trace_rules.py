@@ -56,7 +56,8 @@ FILES: dict[str, dict[str, Any]] = {
 # What else of files a rule of the trial looks at.
 OF_TRIAL: dict[str, list[dict[str, Any]]] = {
     "end_probes": [
-        file_row(n, READS=2, BYTES_READ=MIB, OPENS=1, SIZE_READ_0_100=1, F_READ_TIME=0.006) for n in range(60)
+        file_row(n, READS=2, BYTES_READ=MIB, OPENS=1, SIZE_READ_0_100=1, empty_reads=1, F_READ_TIME=0.006)
+        for n in range(60)
     ],
     "serial_reads": [file_row(READS=40, BYTES_READ=40 * 65536, F_READ_TIME=0.4, OPENS=1)],
     "mostly_reads": [file_row(READS=3, BYTES_READ=3 * MIB, F_READ_TIME=0.4, OPENS=1)],
@@ -186,8 +187,25 @@ def test_reads_that_may_be_several_at_once_are_not_said_to_be_one_after_another(
 
 def test_small_files_that_are_read_whole_at_once_have_no_reads_for_their_ends() -> None:
     reading = quiet(seconds={"read": 0.4, "write": 0, "meta": 0, "sync": 0})
-    rows = [{**row, "READS": 1, "BYTES_READ": 90} for row in OF_TRIAL["end_probes"]]
+    rows = [{**row, "READS": 1, "BYTES_READ": 90, "empty_reads": None} for row in OF_TRIAL["end_probes"]]
     assert "end_probes" not in found(tables(processes=(reading,), files=files_table(rows)))
+
+
+@pytest.mark.parametrize(
+    ("empty_reads", "brought"),
+    [
+        pytest.param(1, "60 of 120 reads brought nothing", id="counted"),
+        pytest.param(None, "60 of 120 reads brought at most 100 B", id="not counted, as by Darshan"),
+        pytest.param(0, "", id="small reads that brought something"),
+    ],
+)
+def test_reads_for_the_end_of_files_are_those_that_brought_nothing(
+    empty_reads: int | None, brought: str
+) -> None:
+    reading = quiet(seconds={"read": 0.4, "write": 0, "meta": 0, "sync": 0})
+    rows = [{**row, "empty_reads": empty_reads} for row in OF_TRIAL["end_probes"]]
+    held = found(tables(processes=(reading,), files=files_table(rows))).get("end_probes")
+    assert brought in held.examples[0] if held and brought else held is None and not brought
 
 
 def test_waiting_for_reads_is_not_said_beside_what_makes_them_slow() -> None:

@@ -8,7 +8,9 @@ use leadline_record::trace::layout::{
     Header, MAGIC, NameHead, PAGE_BYTES, SEGMENT_WRITTEN, SEGMENTS_AT, SegmentRecord, SideRecord,
     TAG_FILE, TAG_READ, VERSION, chunk_check,
 };
-use leadline_record::trace::{CALLS, CALLS_CHECKSUM, Call, Columns, TraceError, read};
+use leadline_record::trace::{
+    CALLS, CALLS_CHECKSUM, COUNTERS, Call, Columns, NONE, TraceError, read,
+};
 use proptest::prelude::*;
 
 const START_TICKS: u64 = 1_000_000;
@@ -96,8 +98,8 @@ fn name(file: u32, path: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// One file that was opened once and read twice, 300 bytes in all.
-fn records(file: u32) -> Vec<u8> {
+/// One file that was opened once and read twice, 300 bytes in all; one read found its end, which old logs lack.
+fn records(version: u32, file: u32) -> Vec<u8> {
     let mut record = vec![0; size_of::<FileRecord>()];
     put(
         &mut record,
@@ -136,6 +138,9 @@ fn records(file: u32) -> Vec<u8> {
         offset_of!(SideRecord, bytes),
         &300_u64.to_le_bytes(),
     );
+    let empty = offset_of!(SideRecord, empty);
+    put(&mut side, empty, &1_u64.to_le_bytes());
+    side.truncate(if version < 3 { empty } else { side.len() });
     record.extend(side);
     record
 }
@@ -195,7 +200,7 @@ fn whole_of(version: u32, segments: Vec<u8>) -> Vec<u8> {
     let chunks = [
         (CHUNK_THREAD, 0, vec![0; 8 * 448]),
         (CHUNK_NAMES, 0, name(7, b"/a/file")),
-        (CHUNK_FILES, 0, records(7)),
+        (CHUNK_FILES, 0, records(version, 7)),
         (CHUNK_HISTOGRAM, 0, histogram),
         (CHUNK_SEGMENTS, START_TICKS, segments),
     ];
@@ -212,11 +217,20 @@ fn read_counts(bytes: &[u8]) -> Result<(u64, u64, bool), TraceError> {
 #[test]
 fn a_whole_log_is_read_with_names_counts_and_segments() {
     holds_all(&whole());
+    assert_eq!(empty_reads(&whole()), 1);
 }
 
 #[test]
 fn a_log_of_version_1_is_read_as_ever() {
     holds_all(&whole_of_version_1());
+    assert_eq!(empty_reads(&whole_of_version_1()), NONE);
+}
+
+fn empty_reads(bytes: &[u8]) -> i64 {
+    let mut columns = Columns::new(0);
+    columns.add(bytes).expect("it is whole");
+    let at = COUNTERS.iter().position(|name| *name == "empty_reads");
+    columns.counters[at.expect("it is counted")][0]
 }
 
 fn holds_all(bytes: &[u8]) {

@@ -79,6 +79,8 @@ class FileCounters:
         """One read or write that moved `moved` bytes. Without its offset its order stays unknown."""
         self.add(_COUNT[direction])
         self.add(_VOLUME[direction], moved)
+        if direction == "READ" and not moved:
+            self.add("empty_reads")
         self.add(_BIN_NAMES[direction][bisect_left(_BOUNDS, moved)])
         if self._last_direction and self._last_direction != direction:
             self.add("RW_SWITCHES")

@@ -60,9 +60,10 @@ _COUNTED = (
     f" coalesce(sum(io_s) FILTER (WHERE {_SMALL_FILE}), 0) AS small_files_s,"
     f" avg(moved_bytes) FILTER (WHERE {_SMALL_FILE}) AS small_file_bytes,"
     f" avg(io_s) FILTER (WHERE {_SMALL_FILE}) AS small_file_s,"
-    # A read that finds the end of a file brings nothing; a file whose reads are all small tells nothing.
-    " coalesce(sum(least(SIZE_READ_0_100, OPENS))"
-    f" FILTER (WHERE belongs = '{USER}' AND SIZE_READ_0_100 < READS), 0)::BIGINT AS end_reads,"
+    # Where empty reads are not counted, small ones stand for them, unless all reads of the file are small.
+    " coalesce(sum(coalesce(empty_reads, if(SIZE_READ_0_100 < READS, least(SIZE_READ_0_100, OPENS), 0)))"
+    f" FILTER (WHERE belongs = '{USER}'), 0)::BIGINT AS end_reads,"
+    " if(bool_and(empty_reads IS NOT NULL), 'nothing', 'at most 100 B') AS end_reads_brought,"
     f" count(*) FILTER (WHERE {_LIBRARY}) AS library_files,"
     f" coalesce(sum(io_s) FILTER (WHERE {_LIBRARY}), 0) AS library_s"
     " FROM files"

@@ -100,6 +100,7 @@ OWN_COUNTERS: tuple[str, ...] = (
     "copied_out_bytes",  # left by them; counted in BYTES_READ too
     "rewritten_bytes",  # written below MAX_BYTE_WRITTEN, as far as known
     "failed",  # calls on it that returned an error
+    "empty_reads",  # reads that brought no byte: most look for the end of the file
 )
 
 # Those of both kinds that count calls which neither read nor write, and change or ask what a directory shows.

@@ -75,6 +75,8 @@ INLINE void count_read(struct row *row, const struct moved *moved) {
     row->next_read = end;
     add(&row->counters[COUNTER_READS], 1, concurrent);
     add(&row->counters[COUNTER_BYTES_READ], bytes, concurrent);
+    if (!bytes)
+        add(&row->counters[COUNTER_empty_reads], 1, concurrent);
     if (bin < 10)
         add(&row->counters[COUNTER_SIZE_READ_0_100 + bin], 1, concurrent);
     if (bytes && end - 1 > row->counters[COUNTER_MAX_BYTE_READ])

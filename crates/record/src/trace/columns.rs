@@ -6,7 +6,7 @@ use super::calls::CALLS;
 use super::counters::{COUNTERS, TIMES};
 use super::error::TraceError;
 use super::files::FileSums;
-use super::layout::{FILE_OTHERS, MODULE_POSIX, SIZE_BINS};
+use super::layout::{FILE_OTHERS, MODULE_POSIX};
 use super::reader::{Log, Process, Source, read};
 use super::segments::{Segment, read_segments};
 
@@ -186,7 +186,12 @@ fn counters(sums: &FileSums) -> Vec<i64> {
     row.extend(reads.sizes.iter().map(|count| *count as i64));
     row.extend(writes.sizes.iter().map(|count| *count as i64));
     row.push(sums.write_mmaps as i64);
-    debug_assert_eq!(row.len(), 39 + 2 * SIZE_BINS);
+    row.push(if reads.empty_unknown {
+        NONE
+    } else {
+        reads.empty as i64
+    });
+    debug_assert_eq!(row.len(), COUNTERS.len());
     row
 }
 

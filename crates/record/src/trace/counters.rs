@@ -1,7 +1,7 @@
 //! The words for what tracers count of a file: one list for the log, the program in the kernel and its loader.
 
 /// Counters of a file: Darshan's names where Darshan has them. Sizes of one side are next to each other.
-pub const COUNTERS: [&str; 59] = [
+pub const COUNTERS: [&str; 60] = [
     "OPENS",
     "FILENOS",
     "DUPS",
@@ -61,6 +61,7 @@ pub const COUNTERS: [&str; 59] = [
     "SIZE_WRITE_100M_1G",
     "SIZE_WRITE_1G_PLUS",
     "write_mmaps",
+    "empty_reads",
 ];
 
 /// Times of a file, in Darshan's names; a timestamp is one that says so.

@@ -5,7 +5,7 @@ use std::mem::offset_of;
 
 use super::error::TraceError;
 use super::layout::{FileRecord, SIZE_BINS, SideRecord, TAG_FILE, TAG_READ, TAG_WRITE};
-use super::reader::{Chunk, long, word};
+use super::reader::{Chunk, Process, long, word};
 
 /// Transfers of one direction.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
@@ -23,6 +23,10 @@ pub struct SideSums {
     pub end_last: u64,
     pub copied: u64,
     pub rewritten: u64,
+    /// Transfers of no byte.
+    pub empty: u64,
+    /// A log of version 1 or 2 does not count `empty`.
+    pub empty_unknown: bool,
     /// Of how many threads' records this is the sum.
     pub records: u32,
 }
@@ -76,8 +80,9 @@ pub struct FileSums {
 pub(super) fn add(
     files: &mut HashMap<u32, FileSums>,
     chunk: &Chunk,
-    start_ticks: u64,
+    process: &Process,
 ) -> Result<bool, TraceError> {
+    let start_ticks = process.start_ticks;
     let mut rest = chunk.payload;
     let mut torn = false;
     while !rest.is_empty() {
@@ -85,6 +90,7 @@ pub(super) fn add(
         let file = word(rest, 4);
         let bytes = match tag {
             TAG_FILE => size_of::<FileRecord>(),
+            TAG_READ | TAG_WRITE if process.version < 3 => offset_of!(SideRecord, empty),
             TAG_READ | TAG_WRITE => size_of::<SideRecord>(),
             0 => return Ok(true),
             _ => return Err(chunk.damaged("a file's record of no known kind")),
@@ -189,6 +195,12 @@ impl SideSums {
         add_to(&mut self.ticks, of(offset_of!(SideRecord, ticks)));
         add_to(&mut self.copied, of(offset_of!(SideRecord, copied)));
         add_to(&mut self.rewritten, of(offset_of!(SideRecord, rewritten)));
+        let empty = offset_of!(SideRecord, empty);
+        if record.len() > empty {
+            add_to(&mut self.empty, of(empty));
+        } else {
+            self.empty_unknown = true;
+        }
         self.end_max = self.end_max.max(of(offset_of!(SideRecord, end_max)));
         self.ticks_max = self.ticks_max.max(of(offset_of!(SideRecord, ticks_max)));
         self.end_last = self.end_last.max(of(offset_of!(SideRecord, end_last)));

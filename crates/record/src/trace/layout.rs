@@ -14,8 +14,9 @@ use super::classes::{CLASS_SUMS, Class};
 /// The first bytes of a trace log; the line ends and the DOS end-of-file show a file that was converted.
 pub const MAGIC: [u8; 8] = *b"LLTRC\r\n\x1a";
 /// The version that this crate lays out; it reads every version up to this one. Since 2 the header names the list
-/// of calls, and segments are aligned and tell themselves whether they were written.
-pub const VERSION: u32 = 2;
+/// of calls, and segments are aligned and tell themselves whether they were written. Since 3 transfers of no byte are
+/// counted.
+pub const VERSION: u32 = 3;
 /// Chunks start at, and consist of, pages.
 pub const PAGE_BYTES: usize = 4096;
 /// Bins of access sizes, as in Darshan.
@@ -253,6 +254,8 @@ pub struct SideRecord {
     pub end_last: u64,
     pub copied: u64,
     pub rewritten: u64,
+    /// Transfers of no byte; since version 3, and last: before, a record ended here.
+    pub empty: u64,
 }
 
 pub const SEGMENT_EXTENDED: u16 = 1;

@@ -223,7 +223,7 @@ fn one_chunk(log: &mut Log, chunk: &Chunk) -> Result<bool, TraceError> {
             add_counts(sums, chunk, HISTOGRAM_BUCKETS)
         }
         CHUNK_NAMES => names(&mut log.names, chunk),
-        CHUNK_FILES => super::files::add(&mut log.files, chunk, log.process.start_ticks),
+        CHUNK_FILES => super::files::add(&mut log.files, chunk, &log.process),
         _ => Err(chunk.damaged("a chunk of a kind that this version does not write")),
     }
 }

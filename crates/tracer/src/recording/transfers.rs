@@ -274,6 +274,7 @@ fn add(
     if ticks > side.ticks_max {
         side.ticks_max = ticks;
     }
+    side.empty += u64::from(bytes == 0);
     side.end_last = end;
     side.count += 1;
 }

@@ -173,7 +173,7 @@ def _not_looked_at(world: World, filtered: bool) -> set[str]:
     counted = {kinds[name].counter for name in world.seen if name in kinds}
     unknown = {kind.counter for kind in kinds.values() if kind.counter} - counted
     if "read" not in seen:
-        unknown |= {name for name in COUNTERS if "READ" in name} | {"RW_SWITCHES"}
+        unknown |= {name for name in COUNTERS if "READ" in name} | {"RW_SWITCHES", "empty_reads"}
     if "write" not in seen:
         unknown |= {name for name in COUNTERS if "WRIT" in name} | {"RW_SWITCHES", "rewritten_bytes"}
     for does, counters in {
