@@ -151,9 +151,9 @@ tuning-bench: setup ## Whether proofs of settings whose effect is known say so, 
 	$(BIN)/python bench/tuning.py run
 	$(BIN)/python bench/tuning.py judge
 
-programs-bench: setup ## Programs whose bottleneck is known, and what leadline concludes: writes bench/programs.md; root, minutes
+programs-bench: setup ## Programs whose bottleneck is known, and what leadline concludes: writes bench/programs.md (DARSHAN=LIB, Darshan's own library); root, minutes
 	rm -f bench/programs.jsonl
-	$(BIN)/python bench/programs.py run
+	$(BIN)/python bench/programs.py run $(if $(DARSHAN),--darshan $(DARSHAN))
 	$(BIN)/python bench/programs.py judge
 
 drishti-bench: setup ## Habits of I/O as leadline and Drishti name them: writes bench/drishti.md (DARSHAN=LIB RANKED=LIB, Darshan's own library); minutes

@@ -1,10 +1,11 @@
 """`make programs-bench`: whether leadline concludes what is so of programs whose bottleneck is known.
 
-    python bench/programs.py run      # bench/programs.jsonl; goes on there
-    python bench/programs.py judge    # bench/programs.md, from it alone
+    python bench/programs.py run [--darshan LIB]   # bench/programs.jsonl; goes on there
+    python bench/programs.py judge                 # bench/programs.md, from it alone
 
 Each program of `program_cases.py` runs on a FUSE mount whose reads and writes take a known time, once under
-each of leadline's tracers and once under strace.
+each of leadline's tracers, once under strace, and once under Darshan where its library is at hand: LIB is
+`libdarshan.so`, configured with `--without-mpi --with-log-path-by-env=DARSHAN_LOGDIR`.
 """
 
 from __future__ import annotations
@@ -31,13 +32,15 @@ import slow_fuse  # noqa: E402 - it is beside the tests
 from program_cases import CASES, OF_THE_HOST, ProgramCase  # noqa: E402
 
 RUNS, PAGE = HERE / "programs.jsonl", HERE / "programs.md"
-VIAS = ("preload", "bpf", "strace")
+VIAS = ("preload", "bpf", "strace", "darshan")
 ANSWER_S = 0.02
 _BOUNDS_BYTES = 64 << 20
 # What a log of strace can tell: it has no CPU time, and its own cost hides short calls.
 _TOLD_BY_STRACE = frozenset(
     ("mostly_reads", "mostly_writes", "mostly_metadata", "small_reads", "small_writes", "random_reads")
 ) | {"many_small_files", "imbalance_processes", "library_cost"}
+# Darshan counts neither CPU time nor processes that wait; each process has a log of its own.
+_TOLD = {"strace": _TOLD_BY_STRACE, "darshan": _TOLD_BY_STRACE}
 _HEAD = """# Conclusions about programs whose bottleneck is known
 
 Written by `make programs-bench` from `bench/programs.jsonl`. Each program spends its time on one thing, by
@@ -48,10 +51,11 @@ writes take a known time. leadline traces it, and its first finding is held agai
 - **silent**: no finding names it, and none is false.
 - **false**: a finding is said that is not so of the program. A wait for a CPU is counted as neither, as other
   programs ran on the host.
-- Under strace no CPU time is recorded, so only file calls can be named: the other programs are *silent* by
+- strace and Darshan record no CPU time, so only file calls can be named: the other programs are *silent* by
   right there, and are counted apart.
-- Darshan is not among the tracers, as Debian has no package of its library. What leadline says of its logs
-  has tests of its own (`tests/unit/test_darshan.py`).
+- Darshan writes one log for each process. In a pipeline of a shell the shell and its commands wait for each
+  other, and leadline adds their times up: what one of them waits for is then a small share, and is not named.
+  Darshan itself records no file that `tar` reads, and no rename of a file that was not opened.
 - Other programs kept the host's two processors busy during these runs, so programs that compute mostly waited
   for a CPU. On a quiet host they are bound by computing; that is not shown here.
 """
@@ -113,8 +117,18 @@ def make_files(case: ProgramCase, backing: Path) -> None:
             (backing / name.format(number)).write_bytes(text[:size] if not name.endswith(".py") else text)
 
 
-def traced(via: str, words: list[str], directory: Path) -> Any:
+def logged_by_darshan(library: Path, words: list[str], directory: Path) -> list[Path]:
+    """The logs of one run, one for each process that touched a file."""
+    logs = directory / "darshan"
+    logs.mkdir()
+    switches = {"LD_PRELOAD": str(library), "DARSHAN_ENABLE_NONMPI": "1", "DARSHAN_LOGDIR": str(logs)}
+    subprocess.run(words, check=True, stdout=subprocess.DEVNULL, env={**os.environ, **switches})
+    return sorted(logs.glob("*.darshan"))
+
+
+def traced(via: str, words: list[str], directory: Path, darshan: Path | None) -> Any:
     """The tables of one run."""
+    from leadline.tracing.sources.darshan import read_darshan
     from leadline.tracing.sources.launch import resolve, run_traced
     from leadline.tracing.sources.sources import Bounds, BpfSource, PreloadSource
     from leadline.tracing.sources.strace import read_strace
@@ -124,6 +138,9 @@ def traced(via: str, words: list[str], directory: Path) -> Any:
         strace = ["strace", "-f", "-ttt", "-T", "-y", "-o", str(log), *words]
         subprocess.run(strace, check=True, stdout=subprocess.DEVNULL)
         return read_strace(log)
+    if via == "darshan":
+        assert darshan is not None
+        return read_darshan(logged_by_darshan(darshan, words, directory))
     bounds = Bounds(None, _BOUNDS_BYTES)
     with PreloadSource(directory, bounds) if via == "preload" else BpfSource(bounds) as source:
         done = run_traced(words, resolve(words[0]), source)
@@ -144,7 +161,9 @@ def concluded(tables: Any, path: Path) -> dict[str, Any]:
     return {"text": time_words(view), "rules": [item.rule for item in said(view)]}
 
 
-def run_one(case: ProgramCase, via: str, program: Path, fuse: Path, port: int) -> dict[str, Any]:
+def run_one(
+    case: ProgramCase, via: str, program: Path, fuse: Path, port: int, darshan: Path | None
+) -> dict[str, Any]:
     """One program under one tracer."""
     directory = Path(tempfile.mkdtemp(prefix="programs-"))
     try:
@@ -162,13 +181,13 @@ def run_one(case: ProgramCase, via: str, program: Path, fuse: Path, port: int) -
             }
             logs = directory / "logs"
             logs.mkdir()
-            tables = traced(via, words_of(case, places), logs)
+            tables = traced(via, words_of(case, places), logs, darshan)
         return {"case": case.name, "via": via, **concluded(tables, directory / "r")}
     finally:
         shutil.rmtree(directory)
 
 
-def run(only: str | None) -> None:
+def run(only: str | None, darshan: Path | None) -> None:
     """Every case that `programs.jsonl` has not yet."""
     if why_not := slow_fuse.missing():
         raise SystemExit(f"the slow mount cannot be made: {why_not}")
@@ -181,9 +200,11 @@ def run(only: str | None) -> None:
             for via in VIAS:
                 if (case.name, via) in known or (only and only not in case.name):
                     continue
+                if via == "darshan" and darshan is None:
+                    continue
                 os.dup2(quiet, 1)  # what programs print is nothing of ours
                 try:
-                    found = run_one(case, via, program, fuse, port)
+                    found = run_one(case, via, program, fuse, port, darshan)
                 finally:
                     os.dup2(kept, 1)
                 out.write(json.dumps(found) + "\n")
@@ -214,7 +235,7 @@ def judge() -> None:
         for via in VIAS:
             found = by_case.get((case.name, via))
             word = "not run" if found is None else verdict(case, found)
-            if via == "strace" and word == "silent" and not case.right & _TOLD_BY_STRACE:
+            if word == "silent" and via in _TOLD and not case.right & _TOLD[via]:
                 word = "silent by right"
             counts[via, word] = counts.get((via, word), 0) + 1
             named = ", ".join(found["rules"]) if found and word == "false" else ""
@@ -234,9 +255,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
     parser.add_argument("what", choices=("run", "judge"))
     parser.add_argument("--only", help="programs whose name has this in it")
+    parser.add_argument("--darshan", type=Path, help="libdarshan.so, built without MPI")
     asked = parser.parse_args()
     if asked.what == "run":
-        run(asked.only)
+        run(asked.only, asked.darshan)
     else:
         judge()
 
