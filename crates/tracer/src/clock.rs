@@ -49,21 +49,18 @@ pub fn ticks() -> u64 {
     counter()
 }
 
-/// Now, by this clock and by the time of day in ns: the closest of a few pairs, since one who is put off the CPU
-/// between the two reads would shift the times of all its calls.
+/// Now, by this clock and by the time of day in ns: the closest of a few pairs. A thread that loses the CPU between
+/// the two reads would shift the times of all its calls.
 pub fn pair() -> (u64, u64) {
-    let mut closest = u64::MAX;
-    let mut found = (0, 0);
-    for _ in 0..PAIRS {
-        let before = ticks();
-        let unix_ns = crate::sys::clock_ns(libc::CLOCK_REALTIME);
-        let apart = ticks().wrapping_sub(before);
-        if apart < closest {
-            closest = apart;
-            found = (before + apart / 2, unix_ns);
-        }
-    }
-    found
+    (0..PAIRS)
+        .map(|_| {
+            let before = ticks();
+            let unix_ns = crate::sys::clock_ns(libc::CLOCK_REALTIME);
+            let apart = ticks().wrapping_sub(before);
+            (apart, before + apart / 2, unix_ns)
+        })
+        .min()
+        .map_or((0, 0), |(_, ticks, unix_ns)| (ticks, unix_ns))
 }
 
 /// Is it the CPU's counter? So it stays, once it is.

@@ -3,23 +3,29 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterable
 
 STEP_NS_MIN = 100_000_000  # less is what keeping a clock right moves it by
-_PAIRS = 5
+_ROUNDS = 5
+
+
+def closest(rounds: Iterable[tuple[int, int, int]]) -> tuple[int, int, int]:
+    """The offset of another clock, its largest error, and when it was read by this one, all ns.
+
+    A round is (this clock before, the other clock, this clock after). The shortest round counts: its offset
+    is wrong by half its length at most (Cristian, Probabilistic clock synchronization, 1989). Raises
+    ValueError without a round.
+    """
+    before, other, after = min(rounds, key=lambda one: one[2] - one[0])
+    return other - (before + after) // 2, -(-max(after - before, 0) // 2), after
 
 
 def offset_ns(clock: int = time.CLOCK_MONOTONIC) -> int:
-    """What lies between a steady clock and the time of day at this moment, ns.
-
-    Who is put off the CPU between the two reads is wrong by that long, so the closest of a few pairs counts.
-    """
-    found = []
-    for _ in range(_PAIRS):
-        before = time.clock_gettime_ns(clock)
-        unix = time.time_ns()
-        after = time.clock_gettime_ns(clock)
-        found.append((after - before, unix - (before + after) // 2))
-    return min(found)[1]
+    """The time of day minus a steady clock, ns: by rounds, as the CPU can be lost between two reads."""
+    rounds = (
+        (time.clock_gettime_ns(clock), time.time_ns(), time.clock_gettime_ns(clock)) for _ in range(_ROUNDS)
+    )
+    return closest(rounds)[0]
 
 
 _BEGUN_NS = offset_ns()

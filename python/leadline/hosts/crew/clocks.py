@@ -7,23 +7,16 @@ from collections.abc import Callable, Iterable, Mapping
 
 from leadline.hosts.crew.calls import QUICK_S, Crew
 from leadline.hosts.model import ClockOffset
+from leadline.observe.clock import closest
 from leadline.store.writer import ResultWriter
 
 ROUNDS = 12
 
 
 def offset_of(rounds: Iterable[tuple[int, int, int]]) -> ClockOffset | None:
-    """The offset from rounds of (sent, the host's time, received), ns of a time of day; None of no round.
-
-    The round with the shortest way tells most: what it says is off by half its length at most
-    (Cristian, Probabilistic clock synchronization, 1989).
-    """
-    best = min(rounds, key=lambda one: one[2] - one[0], default=None)
-    if best is None:
-        return None
-    sent, theirs, received = best
-    way = max(received - sent, 0)
-    return ClockOffset(theirs - (sent + received) // 2, -(-way // 2), received)
+    """The offset from rounds of (sent, the host's time, received), ns of a time of day; None for none."""
+    found = list(rounds)
+    return ClockOffset(*closest(found)) if found else None
 
 
 class Clocks:
