@@ -84,3 +84,21 @@ def test_a_program_of_any_language_agrees(leadline: Command, language: str, via:
         truth = in_system_calls(truth)
     found = differences(truth, seen, fileless=True)
     assert [words for words in found if chosen.knows_calls or words.startswith("bytes_")] == []
+
+
+@pytest.mark.parametrize("via", ["strace", "preload", "bpf"])
+def test_reads_that_bring_nothing_are_counted_and_no_others(leadline: Command, via: str, place: Path) -> None:
+    require(via)
+    data = place / "data"
+    data.write_bytes(b"x" * 100)
+    code = (
+        f"import os; f = os.open({str(data)!r}, os.O_RDONLY)\n"
+        "for size in (60, 60, 60, 60, 60): os.read(f, size)\n"  # 60, 40, and nothing three times
+        "os.pread(f, 1, 99); os.pread(f, 1, 100)"
+    )
+    command = [sys.executable, "-S", "-c", code]
+    _, tables = (
+        under_strace(command, place) if via == "strace" else under_leadline(leadline, command, place, via)
+    )
+    (row,) = (row for row in tables.files.to_pylist() if row["path"] == str(data))
+    assert (row["READS"], row["BYTES_READ"], row["empty_reads"]) == (7, 101, 4)
