@@ -26,6 +26,17 @@ DEAF = [
 ]
 
 
+# It takes a while to give back its many small pages, and has lost its environment by then.
+LARGE = [
+    sys.executable,
+    "-c",
+    "import mmap, time; data = mmap.mmap(-1, 400 << 20, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)\n"
+    "data.madvise(mmap.MADV_NOHUGEPAGE)\n"
+    "for at in range(0, len(data), mmap.PAGESIZE): data[at] = 1\n"
+    "print('large', flush=True); time.sleep(60)",
+]
+
+
 @pytest.fixture
 def token(tmp_path: Path) -> Iterator[str]:
     """A lab's mark of its own; whatever carries it is ended."""
@@ -76,6 +87,13 @@ def test_process_that_ignores_sigterm_is_killed(token: str, tmp_path: Path) -> N
     found = start(token, tmp_path, DEAF)
     assert poll(lambda: "deaf" in (tmp_path / "osd.0.log").read_text(), 10.0)
     assert process.end([found], grace_s=0.2) == []
+    assert not process.is_running(found)
+
+
+def test_what_is_ended_has_given_back_all_that_it_held(token: str, tmp_path: Path) -> None:
+    found = start(token, tmp_path, LARGE)
+    assert poll(lambda: "large" in (tmp_path / "osd.0.log").read_text(), 10.0)
+    assert process.end([found], grace_s=10.0) == []
     assert not process.is_running(found)
 
 

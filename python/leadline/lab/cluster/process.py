@@ -12,7 +12,7 @@ import os
 import shutil
 import signal
 import subprocess
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -249,20 +249,21 @@ def end(
     *,
     grace_s: float,
     clock: Clock = SYSTEM_CLOCK,
-    running: Callable[[ProcessIdentity], bool] = is_running,
 ) -> list[ProcessIdentity]:
     """Ends processes: SIGTERM, after `grace_s` seconds SIGKILL. Returns those that even that did not end.
+
+    Only `send` looks at the lab's mark: a process that exits loses it before it has ended.
 
     Raises LabError, and ends nothing, where this command or one that it runs under is among them.
     """
     require_outside(processes)
     for number, deadline_s in ((signal.SIGTERM, grace_s), (signal.SIGKILL, 10.0)):
-        remaining = [process for process in processes if running(process)]
+        remaining = [process for process in processes if is_running(process)]
         for process in remaining:
             send(process, number)
-        if poll(lambda left=remaining: not any(map(running, left)), deadline_s, clock=clock):  # type: ignore[misc]
+        if poll(lambda left=remaining: not any(map(is_running, left)), deadline_s, clock=clock):  # type: ignore[misc]
             return []
-    return [process for process in processes if running(process)]
+    return [process for process in processes if is_running(process)]
 
 
 def run_tool(

@@ -272,7 +272,7 @@ def _hogs(place: DeedPlace, name: str) -> list[ProcessIdentity]:
 
 
 def _hog_no_more(place: DeedPlace, name: str) -> None:
-    left = process.end(_hogs(place, name), grace_s=_END_GRACE_S, running=process.is_own)
+    left = process.end(_hogs(place, name), grace_s=_END_GRACE_S)
     if left:
         raise LabError(f"{name} (pid {left[0].pid}) does not end", "Repeat it later.")
     place.journal.forget([name])
