@@ -259,6 +259,8 @@ def main() -> None:
     parser.add_argument("--only", help="programs whose name has this in it")
     parser.add_argument("--darshan", type=Path, help="libdarshan.so, built without MPI")
     asked = parser.parse_args()
+    if asked.darshan and not asked.darshan.is_file():
+        parser.error(f"--darshan names no library: {asked.darshan}")
     if asked.what == "run":
         run(asked.only, asked.darshan)
     else:
