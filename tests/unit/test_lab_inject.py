@@ -6,14 +6,19 @@ import json
 import os
 import signal
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
+from types import FrameType, MethodType
+from typing import Any
 
 import pytest
 from click.testing import CliRunner
 
 from leadline import faults
+from leadline.cli import signals
+from leadline.cli.machine import lab_inject
 from leadline.cli.machine.lab import command
 from leadline.errors import LabError, SpecError, UsageError
 from leadline.lab import record
@@ -248,6 +253,45 @@ def test_a_fault_for_a_time_is_undone_at_its_end(lab: LabRecord) -> None:
     code, output = run(lab, "osd-paused", "osd.0", "for", "100ms")
     assert (code, output.splitlines()[-1]) == (0, "undone: osd-paused on osd.0")
     assert poll(lambda: state_of(lab, 0) == "S", 5.0)
+
+
+@contextmanager
+def interrupted_at(line: int) -> Iterator[list[int]]:
+    """SIGINT arrives at the n-th of the lines that the command runs while it unwinds it; counts them."""
+    files = {engine.__file__, lab_inject.__file__, signals.__file__}
+    count = [0]
+    seen = set()
+
+    def trace(frame: FrameType, event: str, _: object) -> Callable[..., Any] | None:
+        if frame.f_code.co_filename not in files:
+            return None
+        place = (frame.f_code, frame.f_lineno)
+        if event == "line" and place not in seen and isinstance(signal.getsignal(signal.SIGINT), MethodType):
+            seen.add(place)
+            count[0] += 1
+            if count[0] == line:
+                signal.raise_signal(signal.SIGINT)
+        return trace
+
+    sys.settrace(trace)
+    try:
+        yield count
+    finally:
+        sys.settrace(None)
+
+
+def test_a_fault_for_a_time_is_undone_wherever_an_interrupt_arrives(lab: LabRecord) -> None:
+    line = 0
+    while True:
+        line += 1
+        with interrupted_at(line) as count:
+            done = run(lab, "osd-paused", "osd.0", "for", "10ms")
+        assert engine.in_force(lab.directory) == (), f"line {line} of what runs: {done}"
+        assert poll(lambda: state_of(lab, 0) == "S", 5.0), f"line {line} of what runs: {done}"
+        if count[0] < line:
+            break
+        assert done[0] != 0, f"line {line} of what runs: {done}"
+    assert line > 50
 
 
 def test_what_is_in_force_is_listed_and_cleared(lab: LabRecord) -> None:

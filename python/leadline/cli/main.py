@@ -181,6 +181,13 @@ def unforeseen(error: Exception) -> LeadlineError:
     )
 
 
+def _interrupted_by(error: BaseException) -> int:
+    """128 plus the signal's number where it is known; click puts its own in the place of what was raised."""
+    raised = error.__cause__ or error
+    told = isinstance(raised, KeyboardInterrupt) and raised.args
+    return 128 + raised.args[0] if told else EXIT_INTERRUPTED
+
+
 def run_command_line(arguments: list[str]) -> int:
     """Run one command line and return its exit code."""
     try:
@@ -189,9 +196,9 @@ def run_command_line(arguments: list[str]) -> int:
     except click.ClickException as error:
         complain_of_usage(error)
         return max(EXIT_USAGE, error.exit_code)  # `trace` has codes of its own
-    except (click.Abort, KeyboardInterrupt):
+    except (click.Abort, KeyboardInterrupt) as error:
         complain("interrupted")
-        return EXIT_INTERRUPTED
+        return _interrupted_by(error)
     except LeadlineError as error:
         if error.__cause__ is not None:
             _trace(error)

@@ -1,4 +1,4 @@
-"""Turns SIGINT, SIGTERM and SIGHUP into a request to stop, so that a run ends cleanly."""
+"""What SIGINT, SIGTERM and SIGHUP do to a command: ask it to stop, or unwind it, so that it ends cleanly."""
 
 from __future__ import annotations
 
@@ -36,3 +36,35 @@ class StopRequest:
 
     def _note(self, number: int, _frame: FrameType | None) -> None:
         self._number = self._number or number
+
+
+class Unwinding:
+    """Context: the first of the signals unwinds what runs in it, by KeyboardInterrupt with its number.
+
+    Every later one is ignored, also once `ignore` was called. What puts things back on the way out is not
+    interrupted where it stands in the outer `finally` of two, and the inner one calls `ignore`: a signal at
+    that very moment has ignored the next ones itself.
+    """
+
+    def __init__(self) -> None:
+        self._before: dict[int, Any] = {}
+
+    def __enter__(self) -> Unwinding:
+        self._before = {number: signal.getsignal(number) for number in _SIGNALS}
+        for number in _SIGNALS:
+            signal.signal(number, self._unwind)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for number, handler in self._before.items():
+            signal.signal(number, handler)
+
+    @staticmethod
+    def ignore() -> None:
+        """From here on none of the signals does anything."""
+        for number in _SIGNALS:
+            signal.signal(number, signal.SIG_IGN)
+
+    def _unwind(self, number: int, _frame: FrameType | None) -> None:
+        self.ignore()
+        raise KeyboardInterrupt(number)

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import signal
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -18,6 +16,7 @@ from leadline.cli.console import echo
 from leadline.cli.machine.lab_words import print_json
 from leadline.cli.options import ignore_health_option
 from leadline.cli.paths import AskedPath
+from leadline.cli.signals import Unwinding
 from leadline.errors import UsageError
 from leadline.units import format_duration, parse_duration
 
@@ -27,7 +26,6 @@ if TYPE_CHECKING:
     from leadline.tuning.changing.plans import AskedChange
 
 _PRICES = ("integrity", "durability", "security", "irreversible")
-_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 class PlanWord(click.types.StringParamType):
@@ -107,7 +105,7 @@ def command(
             _print_changes("would change", checked.changes, checked.already, as_json)
             return
         switch = DeadMansSwitch(within_s, partial(holding.start, journal.directory)) if within_s else None
-        with _ended_by_signals():
+        with Unwinding():
             done = apply(
                 system, changes, allowed=allowed, journal=journal, pace=pace, where=where,
                 switch=switch, say=(lambda _: None) if as_json else echo,
@@ -164,22 +162,3 @@ def _print_done(done: Applied, within_s: float, confirm: str, revert: str, as_js
     if within_s:
         echo(f"all is put back in {format_duration(round(within_s))} unless: {confirm}")
     echo(f"take it back with: {revert}")
-
-
-@contextmanager
-def _ended_by_signals() -> Iterator[None]:
-    """What ends a command unwinds it, so that everything is put back on the way; that is not interrupted."""
-
-    def unwind(number: int, _: object) -> None:
-        for one in _SIGNALS:
-            signal.signal(one, signal.SIG_IGN)
-        raise KeyboardInterrupt(number)
-
-    before: dict[int, Callable[[int, Any], Any] | int | None] = {
-        number: signal.signal(number, unwind) for number in _SIGNALS
-    }
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)

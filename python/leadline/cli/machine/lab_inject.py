@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import os
-import signal
-import sys
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,7 +14,8 @@ import click
 from leadline.cli.console import echo, echo_text
 from leadline.cli.machine.lab_words import open_lab, print_json
 from leadline.cli.paths import AskedPath
-from leadline.errors import LabError, UsageError
+from leadline.cli.signals import Unwinding
+from leadline.errors import LabError, LeadlineError, UsageError
 from leadline.units import format_duration, parse_duration, printable
 
 if TYPE_CHECKING:
@@ -94,33 +92,49 @@ def _span(seconds: float) -> str:
 
 
 def _inject(lab: Lab, words: tuple[str, ...], time_words: str, as_json: bool) -> None:
-    from leadline.lab.inject import engine
-
     kind, on, options, for_s = _parsed(words, time_words)
-    with _ended_by_signals():
-        made = engine.inject(lab.directory, os.environ, kind, on, options, for_s)
-        if as_json:
-            print_json({"format": "leadline.injection/1", "injection": asdict(made)})
-        else:
-            echo(f"injected {made.id}: {made.title}: {made.words}")
-        if for_s is None:
-            _say_how_to_undo(lab, made, as_json)
-            return
+    begun: list[Injection] = []
+    with Unwinding() as unwinding:
         try:
-            gone = _wait(lab, made, time.monotonic() + for_s)
+            try:
+                made = _begin(lab, kind, on, options, for_s, begun)
+                if as_json:
+                    print_json({"format": "leadline.injection/1", "injection": asdict(made)})
+                else:
+                    echo(f"injected {made.id}: {made.title}: {made.words}")
+                if for_s is None:
+                    _say_how_to_undo(lab, made, as_json)
+                    begun.clear()  # it stays
+                    return
+                gone = _wait(lab, made, time.monotonic() + for_s)
+            finally:
+                unwinding.ignore()
         finally:
-            _undo_own(lab, made)
+            _undo(lab, begun)
     if not as_json:
         echo(f"{made.title} was undone by another command" if gone else f"undone: {made.title}")
 
 
-def _undo_own(lab: Lab, made: Injection) -> None:
+def _begin(
+    lab: Lab, kind: str, on: str, options: dict[str, str], for_s: float | None, begun: list[Injection]
+) -> Injection:
+    from leadline.lab.inject import engine
+
+    try:
+        return engine.inject(lab.directory, os.environ, kind, on, options, for_s, begun.append)
+    except LeadlineError:
+        begun.clear()  # undone as far as it could be; the first error is the one to report
+        raise
+
+
+def _undo(lab: Lab, begun: list[Injection]) -> None:
     """Of a lab that was taken down meanwhile, or where another undid it, nothing is left to be undone."""
     from leadline.lab.inject import engine
 
-    if _is_in_force(lab, made):
-        _, failures = engine.clear(lab.directory, os.environ, [made.id])
-        _raise_all(failures)
+    for made in begun:
+        if _is_in_force(lab, made):
+            _, failures = engine.clear(lab.directory, os.environ, [made.id])
+            _raise_all(failures)
 
 
 def _is_in_force(lab: Lab, made: Injection) -> bool:
@@ -249,21 +263,3 @@ def _kind_row(kind: FaultKind, record: LabRecord | None) -> dict[str, Any]:
         ],
         "reason": "" if record is None else kind.lacking(record),
     }
-
-
-@contextmanager
-def _ended_by_signals() -> Iterator[None]:
-    """Ctrl-C and what ends a command unwind it, so that what was injected is undone on the way."""
-
-    def unwind(number: int, _: object) -> None:
-        signal.signal(number, signal.SIG_IGN)  # undoing is not interrupted
-        sys.exit(128 + number)
-
-    before: dict[int, Callable[[int, Any], Any] | int | None] = {
-        number: signal.signal(number, unwind) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-    }
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)

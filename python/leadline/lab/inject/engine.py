@@ -6,7 +6,7 @@ The lab's lock is held while something is done or undone, never while a fault is
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
@@ -30,11 +30,13 @@ def inject(
     on: str = "",
     options: Mapping[str, str] | None = None,
     for_s: float | None = None,
+    begun: Callable[[Injection], None] = lambda _: None,
 ) -> Injection:
     """Does one fault to the lab in `directory` and returns while it is in force.
 
-    `for_s` is only noted: whoever calls undoes it then. Raises UsageError where it cannot be, with nothing
-    changed, and LabError where a step failed: then what was done of it is undone.
+    `for_s` is only noted: whoever calls undoes it then. `begun` is called before anything is recorded or
+    done, so that a caller who is interrupted at any later moment knows what to undo. Raises UsageError where
+    it cannot be, with nothing changed, and LabError where a step failed: then what was done of it is undone.
     """
     kind = find(kind) if isinstance(kind, str) else kind
     with _changing(directory, variables) as journal:
@@ -42,7 +44,9 @@ def inject(
         _check_time(kind, for_s)
         plan = _planned(kind, scene)
         check_free(plan.holds, journal.record.injections)
-        made = _recorded(journal, kind, scene, plan, for_s)
+        made = _begun(journal, kind, scene, plan, for_s)
+        begun(made)
+        journal.update(injections=(*journal.record.injections, made))
         place = DeedPlace(journal)
         try:
             faults.begin(directory, made.id, made.kind, made.on, made.words)
@@ -153,13 +157,13 @@ def _check_time(kind: FaultKind, for_s: float | None) -> None:
         )
 
 
-def _recorded(
+def _begun(
     journal: LabJournal, kind: FaultKind, scene: FaultScene, plan: FaultPlan, for_s: float | None
 ) -> Injection:
-    """The lab's file knows of it before anything is done, or said."""
+    """What the lab's file says of it before anything is done."""
     directory, now_s = journal.record.directory, time.time()
     used = [item.id for item in faults.read(directory)] + [item.id for item in journal.record.injections]
-    made = Injection(
+    return Injection(
         id=str(1 + max((int(name) for name in used if name.isdecimal()), default=0)),
         kind=kind.name,
         on=scene.on,
@@ -170,8 +174,6 @@ def _recorded(
         began_unix_s=now_s,
         until_unix_s=None if for_s is None else now_s + for_s,
     )
-    journal.update(injections=(*journal.record.injections, made))
-    return made
 
 
 def _replace(journal: LabJournal, changed: Injection) -> None:
