@@ -10,6 +10,7 @@ from typing import Any
 POSIX, STDIO, HEATMAP = 1, 9, 15
 _VERSIONS = {POSIX: 4, STDIO: 2, HEATMAP: 1}
 _ZLIB = 0
+_A_MOUNT = ctypes.create_string_buffer(b"ext4", 8192)  # its path, /, stays empty: nothing asks for it
 
 
 def brought(name: str) -> Path:
@@ -51,6 +52,7 @@ def make_log(
     ranks: int = 2,
     job: int = 77,
     after_s: int = 0,
+    command: str = "./made by hand",
 ) -> Path:
     """Write a log through Darshan's library; `partial` has a bit for every module whose memory was full.
 
@@ -66,8 +68,8 @@ def make_log(
     end, end_ns = (start + 10, 500_000_000) if ended else (0, 0)
     about = _Job(0, start, 500_000_000, end, end_ns, ranks, job, b"lib_ver=3.4.4\n")
     assert library.darshan_log_put_job(log, ctypes.byref(about)) >= 0
-    assert library.darshan_log_put_exe(log, b"./made by hand") >= 0
-    assert library.darshan_log_put_mounts(log, None, 0) >= 0
+    assert library.darshan_log_put_exe(log, command.encode()) >= 0
+    assert library.darshan_log_put_mounts(log, _A_MOUNT, 1) >= 0  # without one the command line is lost
     assert library.darshan_log_put_namehash(log, None) >= 0
     for module, content in modules.items():
         assert library.darshan_log_put_mod(log, module, content, len(content), _VERSIONS[module]) >= 0

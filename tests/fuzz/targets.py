@@ -80,7 +80,7 @@ def _logs(corpus: Path, work: Path) -> None:
 
 
 def _darshan(path: Path) -> object:
-    from leadline.tracing.sources.darshan import read_darshan
+    from leadline.tracing.sources.darshan.tables import read_darshan
 
     return read_darshan([path])
 
@@ -375,7 +375,7 @@ def _record(path: Path) -> object:
 READERS = {
     "strace": Reader("leadline.tracing.sources.strace", 1 << 13, _strace, _strace_logs),
     "log": Reader("leadline.tracing.sources.preload_tables", 2 * _LOG_BYTES, _log, _logs),
-    "darshan": Reader("leadline.tracing.sources.darshan", 1 << 14, _darshan, _darshan_logs),
+    "darshan": Reader("leadline.tracing.sources.darshan.tables", 1 << 14, _darshan, _darshan_logs),
     "manifest": Reader(
         "leadline.verdict.findings",
         1 << 13,

@@ -32,7 +32,7 @@ from leadline.store.reader import open_result
 from leadline.tracing.counted.lives import ALL_RANKS
 from leadline.tracing.counted.paths import STREAM
 from leadline.tracing.findings import trace_views
-from leadline.tracing.sources.darshan import read_darshan
+from leadline.tracing.sources.darshan.tables import read_darshan
 from leadline.tracing.store import create_trace_result
 from leadline.tracing.tables import COUNTERS, TraceTables
 from leadline.verdict.findings import build_findings
@@ -212,6 +212,62 @@ def test_copies_are_said_to_run_at_once_only_where_they_did(
     findings = build_findings(open_result(tmp_path / "r"), with_charts=False)
     heads = [one.text for one in findings.statements if one.says == "trace_time"]
     assert heads[0].startswith(words)
+
+
+def pipeline(tmp_path: Path, *other: bytes) -> TraceTables:
+    """Logs of `sh -c 'dd ... | wc'`: the shell made no call on a file, dd wrote for 9 of 10 seconds."""
+    written = posix_record(
+        9, 0, OPENS=1, WRITES=32, BYTES_WRITTEN=4 * MIB, MAX_BYTE_WRITTEN=4 * MIB - 1, F_WRITE_TIME=9.0
+    )
+    modules: dict[str, dict[int, bytes]] = {
+        "sh -c dd of=out bs=128k": {},
+        "dd of=out bs=128k": {POSIX: written},
+        "wc -c": {STDIO: other[0]} if other else {},
+    }
+    names = enumerate(modules.items())
+    return read_darshan(
+        [
+            make_log(tmp_path / f"{place}.darshan", content, ranks=1, job=place, command=command)
+            for place, (command, content) in names
+        ]
+    )
+
+
+def test_logs_of_a_pipeline_are_processes_of_one_run(tmp_path: Path) -> None:
+    tables = pipeline(tmp_path)
+    assert [(row.copy, row.process, row.executable) for row in tables.processes] == [
+        (0, 0, "sh"),
+        (0, 1, "dd"),
+        (0, 2, "wc"),
+    ]
+    assert tables.files.to_pylist()[0]["process"] == 1
+    assert tables.warnings == ()
+    create_trace_result(tmp_path / "r", {"t0001": tables}, title="pipeline", details={}, now_ns=clock())
+    said = {one.says: one.text for one in build_findings(open_result(tmp_path / "r")).statements}
+    assert said["trace_time"].startswith("The command ran for 10 seconds: 90.0 % writing")
+    assert "up to 9" in said["rule_mostly_writes"]
+    assert "rule_imbalance_processes" not in said
+
+
+def test_a_process_of_a_pipeline_that_touched_a_file_is_one_that_counts(tmp_path: Path) -> None:
+    tables = pipeline(tmp_path, stdio_record(1, 0, WRITES=1, BYTES_WRITTEN=6, F_WRITE_TIME=0.01))
+    create_trace_result(tmp_path / "r", {"t0001": tables}, title="pipeline", details={}, now_ns=clock())
+    (view,) = trace_views(open_result(tmp_path / "r"))
+    assert view.whole.base_s == pytest.approx(20.0)
+    assert view.slowest is not None
+    assert (view.slowest.name, view.slowest.processes) == ("process dd", 1)
+
+
+def test_a_copy_that_made_no_call_leaves_the_times_of_others_known(tmp_path: Path) -> None:
+    record = posix_record(9, 0, OPENS=1, READS=2, BYTES_READ=100, F_READ_TIME=5.0)
+    contents: list[dict[int, bytes]] = [{POSIX: record}, {}]
+    logs = [make_log(tmp_path / f"{n}.darshan", content, ranks=1) for n, content in enumerate(contents)]
+    create_trace_result(
+        tmp_path / "r", {"t0001": read_darshan(logs)}, title="two", details={}, now_ns=clock()
+    )
+    (view,) = trace_views(open_result(tmp_path / "r"))
+    assert (view.whole.seconds["read"], view.whole.base_s) == (5.0, pytest.approx(20.0))
+    assert [copy.share.read for copy in view.copies] == [pytest.approx(0.5), 0.0]
 
 
 def test_what_darshan_does_not_know_is_null(tmp_path: Path) -> None:

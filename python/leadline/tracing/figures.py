@@ -111,6 +111,7 @@ def shares(tables: TraceTables, wall_s: float | None) -> Shares:
     """How the time of each copy, and of all, divides into reading, writing, metadata, syncs and computing."""
     wall = copy_seconds(tables)
     copies = sorted({row.copy for row in tables.processes})
+    given = {int(item["copy"]): item for item in tables.extra.get("copies", ())}
     by_files = _file_seconds(tables)
     slowed, known = under_strace(tables), times_known(tables)
     found = []
@@ -123,8 +124,11 @@ def shares(tables: TraceTables, wall_s: float | None) -> Shares:
             base, overlapped = _process_time(rows, run_s) if dated else (0.0, False)
             part = _share(copy, "process time", own, base, overlapped, slowed)
         else:
-            base = (run_s or 0.0) * _process_count(tables, rows)
-            part = _share(copy, "run time x processes", by_files.get(copy, {}), base)
+            told = given.get(copy, {})
+            base = told.get("process_s")
+            base = (run_s or 0.0) * max(1, len(by_life(rows))) if base is None else float(base)
+            nothing = dict.fromkeys(("read", "write", "meta"), 0.0) if told.get("idle") else {}
+            part = _share(copy, "run time x processes", by_files.get(copy, nothing), base)
         found.append(_divided(part, rest_of(tables, copy, _rest_s(part), _spent_s(part))))
     return Shares(tuple(found), _together(found))
 
@@ -250,11 +254,6 @@ def _outside(span: tuple[int, int], others: Sequence[tuple[int, int]]) -> int:
         if place >= span[1]:
             return left
     return left + max(0, span[1] - place)
-
-
-def _process_count(tables: TraceTables, rows: Sequence[ProcessRow]) -> int:
-    known = tables.extra.get("processes")
-    return int(known) if known else max(1, len(by_life(rows)))
 
 
 def _file_seconds(tables: TraceTables) -> dict[int, dict[str, float | None]]:

@@ -181,7 +181,7 @@ def darshan(sources: tuple[Path, ...], out: Path | None) -> None:
     Several logs are copies that ran as one trial. Needs PyDarshan (leadline[darshan]). See
     docs/import-traces.md.
     """
-    from leadline.tracing.sources.darshan import read_darshan
+    from leadline.tracing.sources.darshan.tables import read_darshan
 
     _store_trace(read_darshan(sources), sources, "darshan", out)
 

@@ -61,12 +61,21 @@ def slowest_columns(found: SlowestProcess | None) -> dict[str, Any]:
 
 
 def _of_ranks(given: Sequence[Mapping[str, Any]]) -> SlowestProcess:
-    """Of what Darshan's logs say of each job: the slowest of all, beside the mean of all their ranks."""
-    first = max(given, key=lambda one: sum(one["seconds"].values()))
-    ranks = sum(int(one["ranks"]) for one in given)
+    """Of what Darshan's logs say: the slowest of the most frequent program, beside the mean of its ranks."""
+    programs: dict[str, list[Mapping[str, Any]]] = {}
+    for one in given:
+        programs.setdefault(one.get("executable", ""), []).append(one)
+
+    def weight(logs: Sequence[Mapping[str, Any]]) -> tuple[int, float]:
+        return sum(int(one["ranks"]) for one in logs), sum(float(one["io_s"]) for one in logs)
+
+    logs = max(programs.values(), key=weight)
+    first = max(logs, key=lambda one: sum(one["seconds"].values()))
+    ranks, io_s = weight(logs)
     seconds = {str(kind): float(value) for kind, value in first["seconds"].items()}
-    mean_s = sum(float(one["io_s"]) for one in given) / max(1, ranks)
-    return SlowestProcess(f"rank {first['rank']}", ranks, seconds, sum(seconds.values()), mean_s)
+    name = f"rank {first['rank']}" if int(first["ranks"]) > 1 or not first.get("executable") else ""
+    name = name or f"process {first['executable']}"
+    return SlowestProcess(name, ranks, seconds, sum(seconds.values()), io_s / max(1, ranks))
 
 
 def _busiest_group(rows: Sequence[ProcessRow]) -> dict[int, dict[str, float]]:

@@ -1,39 +1,33 @@
 """Darshan's logs as the tables of a trace: counters of POSIX, STDIO and MPI-IO, heat maps, DXT as segments.
 
-Each log is one copy of the trial. A rank is a process; what Darshan kept for all ranks at once is a process
-of its own, since nobody can tell whose it was.
+Logs of one command line are copies of it; logs of several, as of a pipeline of a shell, are processes of one
+run. A rank is a process; what Darshan kept for all ranks at once is a process of its own, since nobody can
+tell whose it was.
 """
 
 from __future__ import annotations
 
 import functools
 import json
-import math
-import resource
 import shlex
-import signal
-import subprocess
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from leadline import units
 from leadline.errors import UsageError
-from leadline.foreign import parse_json, reading
-from leadline.interpreter import module_command, module_environment
-from leadline.observe.answering import temporary_directory
-from leadline.store.making import temporary
+from leadline.foreign import reading
 from leadline.tracing.counted.lives import ALL_RANKS
 from leadline.tracing.counted.paths import is_stream_by_name, renamed
-from leadline.tracing.sources.darshan_columns import (
+from leadline.tracing.sources.darshan.columns import (
     PREFIXES,
     by_slowest,
     counters,
     slowest_rank,
     times,
 )
-from leadline.tracing.sources.darshan_reader import COUNTED, TRACED, old_version
+from leadline.tracing.sources.darshan.log import NS, REMEDY, DarshanLog, read_log, require_library
+from leadline.tracing.sources.darshan.reader import COUNTED, TRACED
 from leadline.tracing.tables import (
     OWN_COUNTERS,
     ProcessRow,
@@ -46,9 +40,6 @@ from leadline.tracing.tables import (
 if TYPE_CHECKING:
     import pyarrow as pa
 
-READ_DEADLINE_S = 600
-MEMORY_MAX_BYTES = 8 << 30  # a damaged length must not take the machine's memory
-NS = 1e9
 SHORT_S = 20.0  # of a run in whole seconds: below, a second is more than five percent of it
 _CALLS = {
     ("POSIX", "read"): "read",
@@ -56,53 +47,16 @@ _CALLS = {
     ("MPI-IO", "read"): "MPI_File_read",
     ("MPI-IO", "write"): "MPI_File_write",
 }
-_OLD_REMEDY = "print it with darshan-parser of darshan-util 2.3, or run the program again with Darshan 3"
-_REMEDY = "copy the log anew; `darshan-parser LOG` shows what can still be read"
-
-
-@dataclass
-class DarshanLog:
-    """What the reader wrote of one log."""
-
-    path: Path
-    copy: int
-    about: dict[str, Any]
-    modules: dict[str, dict[str, list[Any]]]
-    traces: dict[str, pa.Table]
-    shift_ns: int = 0  # from the trial's start to this log's
-    numbers: dict[tuple[str, int, str], int] = field(default_factory=dict)  # (module, rank, id) -> file
-
-    @property
-    def ranks(self) -> int:
-        """How many processes ran."""
-        return int(self.about["processes"])
-
-    def process(self, rank: int) -> int:
-        """The number of a rank's row; that of what all ranks share comes last."""
-        if rank >= 0:
-            return rank
-        return 0 if self.ranks == 1 else self.ranks
-
-    @property
-    def end_ns(self) -> float:
-        """When it ended at the latest, as many logs keep whole seconds; a log that was cut has no end."""
-        if not self.about["ended"]:
-            return math.inf
-        return float(self.about["started_unix_ns"] + ((self.about["wall_s"] or 0.0) + 1) * NS)
-
-    @property
-    def name(self) -> str:
-        """The path that stands for a record without a name."""
-        return self.path.name
 
 
 def read_darshan(paths: Sequence[Path]) -> TraceTables:
     """The trace of one or several logs. Raises UsageError for what cannot be read."""
-    _require_library()
-    logs = [_read(path, copy) for copy, path in enumerate(paths)]
+    require_library()
+    logs = [read_log(path) for path in paths]
     _refuse_apart(logs)
+    _number_processes(logs)
     # The library reads damaged logs too: what it makes of them may be beyond all that a table can hold.
-    with reading(", ".join(str(path) for path in paths), _REMEDY, UsageError):
+    with reading(", ".join(str(path) for path in paths), REMEDY, UsageError):
         return _tables(logs)
 
 
@@ -116,11 +70,22 @@ def _refuse_apart(logs: Sequence[DarshanLog]) -> None:
         if log.about["started_unix_ns"] > last.end_ns:
             raise UsageError(
                 f"{last.name} (job {last.about['job']}) had ended before {log.name} (job {log.about['job']})"
-                " began: they are no copies of one run",
+                " began: they are not of one run",
                 "import together only what ran at the same time; hold two results against each other with:"
                 " leadline compare A B",
             )
         last = max(last, log, key=lambda one: one.end_ns)
+
+
+def _number_processes(logs: Sequence[DarshanLog]) -> None:
+    """Copies of one command line each have their own; of several the processes count through."""
+    several = len({log.about["executable"] for log in logs}) > 1
+    first = 0
+    for place, log in enumerate(logs):
+        if several:
+            log.first, first = first, first + log.rows
+        else:
+            log.copy = place
 
 
 def _tables(logs: Sequence[DarshanLog]) -> TraceTables:
@@ -156,83 +121,6 @@ def _is_stream(path: str) -> bool:
     return path.startswith("/") and is_stream_by_name(path)
 
 
-def _require_library() -> None:
-    from importlib.util import find_spec
-
-    if find_spec("darshan") is None:
-        raise UsageError(
-            "PyDarshan, which reads Darshan's logs, is not installed",
-            "install it beside leadline: pip install 'leadline[darshan]'",
-        )
-
-
-def _read(path: Path, copy: int) -> DarshanLog:
-    """One log, read in a process that may crash."""
-    from pyarrow import feather
-
-    try:
-        with path.open("rb") as file:
-            old = old_version(file)
-    except OSError as error:
-        raise UsageError(f"{path} cannot be read: {error.strerror}", "name a file of Darshan") from None
-    if old is not None:
-        raise UsageError(f"Darshan {old} wrote {path}: the library of Darshan 3 cannot read it", _OLD_REMEDY)
-    with temporary(Path(temporary_directory())) as directory:
-        _run_reader(path, directory)
-        about = parse_json((directory / "log.json").read_text(encoding="utf-8"))
-        modules = {
-            module: feather.read_table(str(directory / f"{module}.arrow"), memory_map=False).to_pydict()
-            for module in COUNTED
-            if (directory / f"{module}.arrow").is_file()
-        }
-        traces = {
-            module: _ipc(directory / f"{module}.arrow")
-            for module in TRACED
-            if (directory / f"{module}.arrow").is_file()
-        }
-    if about["within_a_second"]:
-        about["wall_s"] = None
-    return DarshanLog(path, copy, about, modules, traces)
-
-
-def _ipc(path: Path) -> pa.Table:
-    import pyarrow as pa
-
-    with pa.OSFile(str(path)) as source:
-        return pa.ipc.open_file(source).read_all()
-
-
-def _run_reader(path: Path, directory: Path) -> None:
-    command = module_command("leadline.tracing.sources.darshan_reader", str(path), str(directory))
-    try:
-        done = subprocess.run(
-            command,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.PIPE,
-            env=module_environment(),
-            timeout=READ_DEADLINE_S,
-            check=False,
-            preexec_fn=_bound_memory,
-        )
-    except subprocess.TimeoutExpired:
-        raise UsageError(f"{path} could not be read in {READ_DEADLINE_S} s", _REMEDY) from None
-    reason = directory / "error.txt"
-    if reason.is_file():
-        raise UsageError(f"{path} cannot be read: {reason.read_text(encoding='utf-8')}", _REMEDY)
-    if done.returncode < 0:
-        name = signal.Signals(-done.returncode).name
-        raise UsageError(f"{path} is damaged: Darshan's library died of it ({name})", _REMEDY)
-    if done.returncode or not (directory / "log.json").is_file():
-        said = done.stderr.decode("utf-8", "backslashreplace").strip().splitlines()[-1:]
-        raise UsageError(f"{path} cannot be read: {said[0] if said else 'no reason given'}", _REMEDY)
-
-
-def _bound_memory() -> None:
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    resource.setrlimit(resource.RLIMIT_AS, (MEMORY_MAX_BYTES, MEMORY_MAX_BYTES))
-
-
 def _files(logs: Sequence[DarshanLog]) -> pa.Table:
     import pyarrow as pa
 
@@ -262,10 +150,8 @@ def _files(logs: Sequence[DarshanLog]) -> pa.Table:
 
 def _processes(log: DarshanLog) -> list[ProcessRow]:
     """A row for every rank, and one for what all share."""
-    shared = any(rank < 0 for columns in log.modules.values() for rank in columns["rank"])
     totals = _totals(log)
-    numbers = range(log.ranks + 1 if shared and log.ranks > 1 else log.ranks)
-    return [_process(log, number, totals.get(number, {})) for number in numbers]
+    return [_process(log, number, totals.get(log.first + number, {})) for number in range(log.rows)]
 
 
 def _totals(log: DarshanLog) -> dict[int, dict[str, int]]:
@@ -303,7 +189,7 @@ def _process(log: DarshanLog, number: int, totals: dict[str, int]) -> ProcessRow
     }
     return ProcessRow(
         copy=log.copy,
-        process=number,
+        process=log.first + number,
         parent=None,
         pid=number if number < log.ranks else -1,  # Darshan keeps ranks, not pids
         executable=words.split(" ")[0],
@@ -411,7 +297,9 @@ def _warnings(logs: Sequence[DarshanLog]) -> list[str]:
             )
         if not log.about["ended"]:
             found.append(f"{log.name} does not say when its job ended: the run time is not known")
-        if not set(log.modules):
+        if not log.recorded and any(other.recorded for other in logs):
+            pass  # one of several processes that made no call on a file, as a shell that waits for others
+        elif not set(log.modules):
             found.append(
                 f"{log.name} has counters of none of {', '.join(COUNTED)}: nothing is known of its I/O"
             )
@@ -443,34 +331,51 @@ def _time_doubts(logs: Sequence[DarshanLog]) -> list[str]:
 
 
 def _extra(logs: Sequence[DarshanLog], first_ns: int) -> dict[str, Any]:
-    walls = [log.about["wall_s"] for log in logs]
-    ends = [(log.shift_ns / NS) + wall for log, wall in zip(logs, walls, strict=True) if wall is not None]
     speed, slowest = by_slowest([log.modules for log in logs])
     last_start_ns = max(log.about["started_unix_ns"] for log in logs)
+    copies = [[log for log in logs if log.copy == copy] for copy in sorted({log.copy for log in logs})]
     return {
-        "wall_s": max(ends) if len(ends) == len(logs) else None,
-        "wall_most_s": _longest(logs),
+        "wall_s": _end_s(logs, [log.about["wall_s"] for log in logs]),
+        "wall_most_s": _end_s(logs, [log.most_s for log in logs]),
         "time_doubts": _time_doubts(logs),
         "started_unix_ns": first_ns,
         "at_once": bool(last_start_ns <= min(log.end_ns for log in logs)),
-        "copies": [{"copy": log.copy, "wall_s": log.about["wall_s"]} for log in logs],
+        "copies": [_copy(of_one, any(log.recorded for log in logs)) for of_one in copies],
         "agg_perf_by_slowest": speed,
         "agg_time_by_slowest": slowest,
-        "slowest_ranks": [found for log in logs if (found := slowest_rank(log.modules, log.ranks))],
+        "slowest_ranks": [
+            {"executable": log.about["executable"].split(" ")[0], **found}
+            for log in logs
+            if (found := slowest_rank(log.modules, log.ranks))
+        ],
         "logs": [_about(log) for log in logs],
         "heat": [row for log in logs for row in _heat(log)],
     }
 
 
-def _longest(logs: Sequence[DarshanLog]) -> float | None:
-    """The longest that the run can have been; None where an end is missing."""
-    found = []
-    for log in logs:
-        wall_s = 1.0 if log.about["within_a_second"] else log.about["wall_s"]
-        if wall_s is None:
-            return None
-        found.append(log.shift_ns / NS + wall_s)
-    return max(found)
+def _end_s(logs: Sequence[DarshanLog], walls: Sequence[float | None]) -> float | None:
+    """From the trial's start to the last end of these logs; None where one is not known."""
+    ends = [log.shift_ns / NS + wall for log, wall in zip(logs, walls, strict=True) if wall is not None]
+    return max(ends) if len(ends) == len(logs) else None
+
+
+def _copy(logs: Sequence[DarshanLog], any_recorded: bool) -> dict[str, Any]:
+    """Its run time and the time of its processes that did something. Null where an end is not known.
+
+    A process of several that made no call on a file waits for others, or is not of interest to storage.
+    """
+    recorded = [log for log in logs if log.recorded] or logs
+    times = [log.about["wall_s"] for log in recorded]
+    end_s = _end_s(logs, [log.about["wall_s"] for log in logs])
+    start_s = min(log.shift_ns for log in logs) / NS
+    return {
+        "copy": logs[0].copy,
+        "wall_s": None if end_s is None else end_s - start_s,
+        "process_s": None
+        if None in times
+        else sum(log.about["wall_s"] * max(1, log.ranks) for log in recorded),
+        "idle": any_recorded and not any(log.recorded for log in logs),
+    }
 
 
 def _about(log: DarshanLog) -> dict[str, Any]:
