@@ -96,7 +96,10 @@ class Samples:
         return self._mean((source, subject, metric))
 
     def _mean(self, key: SampleKey) -> float | None:
-        found = self._known(key)
+        return self._mean_of(key, self._known(key))
+
+    def _mean_of(self, key: SampleKey, found: Mapping[int, float]) -> float | None:
+        """By the time that each sample is of; None where there is none."""
         if not found:
             return None
         parts = [self._parts[key][at] for at in found]
@@ -110,11 +113,7 @@ class Samples:
     def part(self, source: str, subject: str, metric: str, held: Callable[[float], bool]) -> float | None:
         """The part of the time in which samples saw this; None where there is no sample."""
         key = (source, subject, metric)
-        found = {at: float(held(value)) for at, value in self._known(key).items()}
-        if not found:
-            return None
-        parts = [self._parts[key][at] for at in found]
-        return fmean(found.values(), parts) if sum(parts) > 0 else fmean(found.values())
+        return self._mean_of(key, {at: float(held(value)) for at, value in self._known(key).items()})
 
     def most(self, source: str, subject: str, metric: str) -> float | None:
         """The largest of them."""
