@@ -46,7 +46,6 @@ def test_a_trace_is_not_advised_to_use_the_tracer_that_made_it_nor_an_import_any
     [
         ("io_uring", "preload", "--via bpf"),
         ("io_uring", "bpf", None),
-        ("io_submit: its bytes were not counted", "bpf", "--via preload"),
         ("io_uring", "import", None),
         ("static child /opt/tool", "preload", "--via bpf"),
         ("static child /sbin/ldconfig", "preload", None),

@@ -57,7 +57,9 @@ def test_threads_in_io_for_longer_than_their_process_lived_leave_no_known_remain
     assert (found.whole.read, found.whole.write, found.whole.rest) == (0.75, 0.25, None)
 
 
-@pytest.mark.parametrize("note", ["asynchronous I/O", "io_uring", "io_submit: its bytes were not counted"])
+@pytest.mark.parametrize(
+    "note", ["asynchronous I/O", "io_uring", "io_submit: the end of 2 operations is not in the log"]
+)
 def test_requests_beside_the_program_leave_no_known_remainder(note: str) -> None:
     found = shares(tables(processes=(process(notes=[note]),)), 1.0)
     assert found.whole.overlapped

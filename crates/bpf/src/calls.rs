@@ -16,12 +16,21 @@ pub enum Kind {
     None,
 }
 
-/// A system call, or a request of io_uring, by the number that the kernel knows it by.
+/// Where the kernel's number of a call is from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Table {
+    System,
+    Ring,
+    /// Requests of libaio: `ASKED` has their numbers, of which several are one call here.
+    Asked,
+}
+
+/// A system call, or a request of io_uring or libaio, by the number that the kernel knows it by.
 #[derive(Debug)]
 pub struct Call {
     pub name: &'static str,
     pub number: i64,
-    pub in_ring: bool,
+    pub table: Table,
     pub kind: Kind,
     pub shape: u8,
     pub counter: u8,
@@ -45,6 +54,8 @@ const PLAIN: u8 = shape("PLAIN");
 const OPEN: u8 = shape("OPEN");
 const CLOSE: u8 = shape("CLOSE");
 const CLOSE_RANGE: u8 = shape("CLOSE_RANGE");
+const SUBMIT: u8 = shape("SUBMIT");
+const COLLECT: u8 = shape("COLLECT");
 const DESCRIPTOR: u8 = shape("DESCRIPTOR");
 const CONTROL: u8 = shape("CONTROL");
 const PATH: u8 = shape("PATH");
@@ -263,9 +274,12 @@ pub const CALLS: &[Call] = &[
     call("fremovexattr", libc::SYS_fremovexattr, Meta, DESCRIPTOR, ""),
     call("memfd_create", libc::SYS_memfd_create, None, PLAIN, ""),
     call("io_setup", libc::SYS_io_setup, None, PLAIN, ""),
-    call("io_submit", libc::SYS_io_submit, None, PLAIN, ""),
-    call("io_getevents", libc::SYS_io_getevents, None, PLAIN, ""),
-    call("io_pgetevents", SYS_IO_PGETEVENTS, None, PLAIN, ""),
+    call("io_submit", libc::SYS_io_submit, None, SUBMIT, ""),
+    call("io_getevents", libc::SYS_io_getevents, None, COLLECT, ""),
+    call("io_pgetevents", SYS_IO_PGETEVENTS, None, COLLECT, ""),
+    asked("io_submit:read", Read),
+    asked("io_submit:write", Write),
+    asked("io_submit:sync", Sync),
     call("io_uring_setup", libc::SYS_io_uring_setup, None, PLAIN, ""),
     call("io_uring_enter", libc::SYS_io_uring_enter, None, PLAIN, ""),
     call(
@@ -296,7 +310,7 @@ pub const CALLS: &[Call] = &[
     ring("io_uring:write", 23, Write, TRANSFER | WRITES | AT, ""),
     ring("io_uring:fadvise", 24, Meta, DESCRIPTOR, "advises"),
     ring("io_uring:openat2", 28, Meta, OPEN, ""),
-    ring("io_uring:splice", 30, None, PLAIN, ""),
+    ring("io_uring:splice", 30, Read, COPY, ""),
     ring("io_uring:renameat", 35, Meta, PATH, ""),
     ring("io_uring:unlinkat", 36, Meta, PATH, ""),
     ring("io_uring:mkdirat", 37, Meta, PATH, ""),
@@ -304,11 +318,36 @@ pub const CALLS: &[Call] = &[
     ring("io_uring:linkat", 39, Meta, PATH, ""),
 ];
 
+/// Requests of libaio: the opcode of linux/aio_abi.h, the call that they count as, shape and counter.
+pub const ASKED: &[(usize, &str, u8, u8)] = &[
+    (0, "io_submit:read", TRANSFER | AT, counter_number("")),
+    (
+        1,
+        "io_submit:write",
+        TRANSFER | WRITES | AT,
+        counter_number(""),
+    ),
+    (2, "io_submit:sync", DESCRIPTOR, counter_number("FSYNCS")),
+    (3, "io_submit:sync", DESCRIPTOR, counter_number("FDSYNCS")),
+    (
+        7,
+        "io_submit:read",
+        TRANSFER | VECTOR | AT,
+        counter_number(""),
+    ),
+    (
+        8,
+        "io_submit:write",
+        TRANSFER | WRITES | VECTOR | AT,
+        counter_number(""),
+    ),
+];
+
 const fn call(name: &'static str, number: i64, kind: Kind, shape: u8, counter: &str) -> Call {
     Call {
         name,
         number,
-        in_ring: false,
+        table: Table::System,
         kind,
         shape,
         counter: counter_number(counter),
@@ -338,7 +377,13 @@ const fn renaming(name: &'static str, number: i64, path: u8, second: u8) -> Call
 
 const fn ring(name: &'static str, number: i64, kind: Kind, shape: u8, counter: &str) -> Call {
     let mut request = call(name, number, kind, shape, counter);
-    request.in_ring = true;
+    request.table = Table::Ring;
+    request
+}
+
+const fn asked(name: &'static str, kind: Kind) -> Call {
+    let mut request = call(name, -1, kind, PLAIN, "");
+    request.table = Table::Asked;
     request
 }
 

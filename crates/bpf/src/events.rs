@@ -20,6 +20,7 @@ pub struct Totals {
     pub copied_in_bytes: u64,
     pub copied_out_bytes: u64,
     pub faults: u64,
+    pub uncollected: u64,
     /// Bytes read and written that the kernel counted and no call of those seen moved; of threads that say.
     pub unseen: [i64; 2],
     /// Threads that do not.
@@ -39,6 +40,7 @@ impl Totals {
         self.copied_in_bytes += thread.copied_in_bytes;
         self.copied_out_bytes += thread.copied_out_bytes;
         self.faults += thread.faults;
+        self.uncollected += thread.uncollected;
         self.not_held += u32::from(thread.is_held == 0);
         for (side, sum) in self.unseen.iter_mut().enumerate() {
             let beyond = thread.kernel_bytes[side].wrapping_sub(thread.seen_bytes[side]);

@@ -5,6 +5,7 @@ use leadline_record::trace::{COUNTERS, TIMES};
 
 pub const CALL_NUMBERS: usize = 512;
 pub const OPCODES: usize = 64;
+pub const ASKED_OPCODES: usize = 16;
 pub const SLOTS: usize = 160;
 pub const KINDS: usize = 4;
 pub const HISTOGRAM_BUCKETS: usize = 256;
@@ -76,6 +77,7 @@ pub struct Thread {
     pub copied_in_bytes: u64,
     pub copied_out_bytes: u64,
     pub faults: u64,
+    pub uncollected: u64,
     pub kernel_bytes: [u64; 2],
     pub seen_bytes: [u64; 2],
     last_path: [u64; 5],
@@ -137,6 +139,28 @@ pub struct Segment {
     pub duration_ns: u64,
 }
 
+/// A request of libaio whose result nobody collected yet.
+#[repr(C)]
+#[derive(Debug, Clone, Copy)]
+pub struct Asked {
+    start_ns: u64,
+    offset: i64,
+    length: i64,
+    opcode: u32,
+    pub image: u32,
+    row: u32,
+    is_file: u32,
+}
+
+/// Its address, and the process.
+#[repr(C)]
+#[derive(Debug, Clone, Copy)]
+pub struct AskedKey {
+    address: u64,
+    tgid: u32,
+    zero: u32,
+}
+
 // SAFETY: all are plain integers in C's layout without padding, for which every pattern of bits is a value.
 unsafe impl Pod for CallEntry {}
 // SAFETY: as above.
@@ -149,6 +173,10 @@ unsafe impl Pod for ProcessEvent {}
 unsafe impl Pod for TextEvent {}
 // SAFETY: as above.
 unsafe impl Pod for Segment {}
+// SAFETY: as above.
+unsafe impl Pod for Asked {}
+// SAFETY: as above.
+unsafe impl Pod for AskedKey {}
 
 impl Thread {
     /// A thread that did nothing yet.

@@ -11,7 +11,7 @@ mod session;
 mod support;
 mod vocabulary;
 
-pub use calls::CALLS;
+pub use calls::{CALLS, Table};
 pub use error::BpfError;
 pub use layout::Segment;
 pub use leadline_record::trace::{COUNTERS, TIMES};

@@ -6,9 +6,9 @@ use std::path::Path;
 use aya::programs::BtfTracePoint;
 use aya::{Btf, Ebpf, EbpfLoader, Endianness};
 
-use crate::calls::CALLS;
+use crate::calls::{ASKED, CALLS, Table};
 use crate::error::BpfError;
-use crate::layout::{CALL_NUMBERS, CallEntry, OPCODES, Row, Thread};
+use crate::layout::{ASKED_OPCODES, CALL_NUMBERS, CallEntry, OPCODES, Row, Thread};
 
 static PROGRAM: &[u8] = aya::include_bytes_aligned!(concat!(env!("OUT_DIR"), "/trace.bpf.o"));
 
@@ -59,12 +59,13 @@ pub fn load(kernel_types: &Path, limits: &Limits) -> Result<Loaded, BpfError> {
     let btf = Btf::parse_file(kernel_types, Endianness::default()).map_err(|error| {
         BpfError::failed("the kernel's description of its types is of no use", &error)
     })?;
-    let (calls, rings) = tables();
+    let tables = tables();
     let keeps_segments = u32::from(limits.keeps_segments);
     let mut program = EbpfLoader::new()
         .btf(Some(&btf))
-        .override_global("calls", &calls[..], true)
-        .override_global("ring_calls", &rings[..], true)
+        .override_global("calls", &tables.system[..], true)
+        .override_global("ring_calls", &tables.rings[..], true)
+        .override_global("asked_calls", &tables.asked[..], true)
         .override_global("rows_max", &limits.rows, true)
         .override_global("keeps_segments", &keeps_segments, true)
         .map_max_entries("rows", limits.rows)
@@ -96,9 +97,19 @@ pub fn load(kernel_types: &Path, limits: &Limits) -> Result<Loaded, BpfError> {
     Ok(Loaded { program, rings })
 }
 
-fn tables() -> ([CallEntry; CALL_NUMBERS], [CallEntry; OPCODES]) {
-    let mut calls = [CallEntry::default(); CALL_NUMBERS];
-    let mut rings = [CallEntry::default(); OPCODES];
+/// What the program knows calls by: their numbers in each of the kernel's tables.
+struct Tables {
+    system: [CallEntry; CALL_NUMBERS],
+    rings: [CallEntry; OPCODES],
+    asked: [CallEntry; ASKED_OPCODES],
+}
+
+fn tables() -> Tables {
+    let mut tables = Tables {
+        system: [CallEntry::default(); CALL_NUMBERS],
+        rings: [CallEntry::default(); OPCODES],
+        asked: [CallEntry::default(); ASKED_OPCODES],
+    };
     for (index, call) in CALLS.iter().enumerate() {
         let entry = CallEntry {
             slot: index as u8 + 1,
@@ -110,13 +121,21 @@ fn tables() -> ([CallEntry; CALL_NUMBERS], [CallEntry; OPCODES]) {
             second: call.second,
             zero: 0,
         };
-        if call.in_ring {
-            rings[call.number as usize] = entry;
-        } else {
-            calls[call.number as usize] = entry;
+        match call.table {
+            Table::System => tables.system[call.number as usize] = entry,
+            Table::Ring => tables.rings[call.number as usize] = entry,
+            Table::Asked => {
+                for (opcode, _, shape, counter) in ASKED.iter().filter(|one| one.1 == call.name) {
+                    tables.asked[*opcode] = CallEntry {
+                        shape: *shape,
+                        counter: *counter,
+                        ..entry
+                    };
+                }
+            }
         }
     }
-    (calls, rings)
+    tables
 }
 
 fn trace(program: &mut Ebpf, name: &str, tracepoint: &str, btf: &Btf) -> Result<(), BpfError> {

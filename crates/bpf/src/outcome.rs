@@ -56,6 +56,8 @@ pub struct Image {
     pub unseen: Option<[i64; 2]>,
     pub ring_used: bool,
     pub asynchronous_used: bool,
+    /// Requests of libaio whose results no call collected.
+    pub uncollected: u64,
     pub foreign: bool,
 }
 
@@ -96,6 +98,8 @@ pub struct Sources {
     pub collected: Collected,
     pub roots: Vec<Root>,
     pub lost: [u64; LOST.len()],
+    /// By image, requests of libaio whose results no call collected.
+    pub uncollected: BTreeMap<u32, u64>,
     pub rings: bool,
     pub started_ns: u64,
 }
@@ -254,6 +258,8 @@ impl Sources {
             unseen: (totals.threads > 0 && totals.not_held == 0).then_some(totals.unseen),
             ring_used: calls.keys().any(|name| name.starts_with("io_uring")),
             asynchronous_used: calls.contains_key("io_submit"),
+            uncollected: totals.uncollected
+                + self.uncollected.get(&image).copied().unwrap_or_default(),
             foreign: known.foreign,
             calls,
             errors,

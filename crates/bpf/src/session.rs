@@ -1,6 +1,6 @@
 //! From the first process that is followed to the counts of all: load, follow, finish.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -12,7 +12,7 @@ use aya::maps::{Array, HashMap, Map, MapData, RingBuf};
 
 use crate::error::BpfError;
 use crate::events::Collected;
-use crate::layout::{Row, Segment, Thread};
+use crate::layout::{Asked, AskedKey, Row, Segment, Thread};
 use crate::loader::{self, Limits};
 use crate::outcome::{Root, Sources, Trace};
 use crate::vocabulary::LOST;
@@ -50,6 +50,7 @@ pub struct Session {
     limits: Limits,
     threads: HashMap<MapData, u32, Thread>,
     graves: HashMap<MapData, u64, Thread>,
+    asked: HashMap<MapData, AskedKey, Asked>,
     rows: Array<MapData, Row>,
     totals: Array<MapData, u64>,
     roots: Vec<Root>,
@@ -81,6 +82,7 @@ impl Session {
         let mut session = Self {
             threads: HashMap::try_from(take(&mut program, "threads")?).map_err(unusable)?,
             graves: HashMap::try_from(take(&mut program, "graves")?).map_err(unusable)?,
+            asked: HashMap::try_from(take(&mut program, "asked")?).map_err(unusable)?,
             rows: Array::try_from(take(&mut program, "rows")?).map_err(unusable)?,
             totals,
             program: Some(program),
@@ -190,6 +192,10 @@ impl Session {
         for (index, count) in lost.iter_mut().enumerate() {
             *count = self.totals.get(&(index as u32), 0).map_err(unusable)?;
         }
+        let mut uncollected: BTreeMap<u32, u64> = BTreeMap::new();
+        for (_, request) in self.asked.iter().flatten() {
+            *uncollected.entry(request.image).or_default() += 1;
+        }
         let used = self.totals.get(&TOTAL_ROWS, 0).map_err(unusable)?;
         let last = used.min(u64::from(self.limits.rows) - 1) as u32;
         let rows = (1..=last).filter_map(|number| Some((number, self.rows.get(&number, 0).ok()?)));
@@ -197,6 +203,7 @@ impl Session {
             collected,
             roots: std::mem::take(&mut self.roots),
             lost,
+            uncollected,
             rings: self.rings,
             started_ns: started_monotonic_ns,
         };

@@ -5,7 +5,7 @@
 pub const KINDS: [&str; 5] = ["READ", "WRITE", "META", "SYNC", "NONE"];
 
 /// How a call's arguments name files, and the bits that say what a transfer is.
-pub const SHAPES: [(&str, u8); 14] = [
+pub const SHAPES: [(&str, u8); 16] = [
     ("PLAIN", 0),
     ("OPEN", 1),
     ("CLOSE", 2),
@@ -16,6 +16,8 @@ pub const SHAPES: [(&str, u8); 14] = [
     ("COPY", 7),
     ("SEND", 8),
     ("CLOSE_RANGE", 9),
+    ("SUBMIT", 10),
+    ("COLLECT", 11),
     ("TRANSFER", 16),
     ("WRITES", 32),
     ("AT", 64),

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::sync::Mutex;
 
-use leadline_bpf::{BpfError, CALLS, COUNTERS, Image, Options, Session, TIMES, Trace};
+use leadline_bpf::{BpfError, CALLS, COUNTERS, Image, Options, Session, TIMES, Table, Trace};
 use leadline_engine::histogram;
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
@@ -22,7 +22,7 @@ pub fn bpf_unavailable(kernel_types: Option<PathBuf>) -> Option<(String, &'stati
 /// The system calls that the tracer in the kernel counts, by name.
 #[pyfunction]
 pub fn bpf_calls() -> Vec<&'static str> {
-    let calls = CALLS.iter().filter(|call| !call.in_ring);
+    let calls = CALLS.iter().filter(|call| call.table == Table::System);
     calls.map(|call| call.name).collect()
 }
 
@@ -156,6 +156,7 @@ fn image<'py>(py: Python<'py>, image: &Image) -> PyResult<Bound<'py, PyDict>> {
     dict.set_item("unseen", image.unseen)?;
     dict.set_item("ring_used", image.ring_used)?;
     dict.set_item("asynchronous_used", image.asynchronous_used)?;
+    dict.set_item("uncollected", image.uncollected)?;
     dict.set_item("foreign", image.foreign)?;
     Ok(dict)
 }

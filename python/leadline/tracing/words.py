@@ -36,7 +36,6 @@ _SHARE_SAID = 0.002  # of all process time: less is in the report only
 _COUNTED = frozenset(("files", "names", "segments", "histograms"))
 # What a note means, by the tracer that wrote it. Imports say such things in warnings of their own.
 _RINGS = "what {processes} moved through io_uring is not counted: use --via bpf"
-_LIBAIO = "what {processes} moved through libaio (io_submit) is not counted: use --via preload"
 _BLIND = {
     "streams of the C library were not followed": "{processes} ran with a C library whose streams"
     " (printf, fread) cannot be followed: what they moved is not counted; use --via bpf",
@@ -45,7 +44,7 @@ _BLIND = {
     "32-bit program": "{processes} ran a 32-bit program, whose calls no tracer here counts",
 }
 _DETAILED = frozenset(("record truncated", "streams of the C library were not followed"))
-_BLIND_OF = {"preload": {"io_uring": _RINGS}, "bpf": {"io_submit": _LIBAIO}}
+_BLIND_OF = {"preload": {"io_uring": _RINGS}}
 # Static programs that read the system's own files only, as many programs run them to find libraries.
 _HARMLESS = frozenset(("ldconfig", "ldconfig.real"))
 

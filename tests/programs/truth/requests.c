@@ -180,12 +180,35 @@ static void ring_by_number(int file, const struct part *parts) {
     close(ring);
 }
 
+/* Each part through a pipe: into the file, and out of it. */
+static void spliced(int file, const struct part *parts) {
+    struct io_uring ring;
+    int pipes[2];
+    truth_sure("io_uring_queue_init", io_uring_queue_init(PARTS, &ring, 0));
+    truth_sure("pipe", pipe(pipes));
+    for (int i = 0; i < PARTS; i++) {
+        struct io_uring_sqe *entry = io_uring_get_sqe(&ring);
+        struct io_uring_cqe *end;
+        if (parts[i].writes && write(pipes[1], parts[i].memory, parts[i].bytes) != (ssize_t)parts[i].bytes) exit(2);
+        if (parts[i].writes)
+            io_uring_prep_splice(entry, pipes[0], -1, file, parts[i].offset, parts[i].bytes, 0);
+        else
+            io_uring_prep_splice(entry, file, parts[i].offset, pipes[1], -1, parts[i].bytes, 0);
+        if (io_uring_submit(&ring) != 1) exit(2);
+        truth_sure("io_uring_wait_cqe", io_uring_wait_cqe(&ring, &end));
+        moved(&parts[i], end->res);
+        io_uring_cqe_seen(&ring, end);
+        if (!parts[i].writes && read(pipes[0], parts[i].memory, parts[i].bytes) != (ssize_t)parts[i].bytes) exit(2);
+    }
+    io_uring_queue_exit(&ring);
+}
+
 static const struct {
     const char *name;
     void (*run)(int, const struct part *);
 } interfaces[] = {
     {"libaio", libaio}, {"by_number", by_number}, {"abandoned", abandoned}, {"posix", posix},
-    {"list", list},     {"liburing", liburing},   {"ring_by_number", ring_by_number},
+    {"list", list},     {"liburing", liburing},   {"ring_by_number", ring_by_number}, {"spliced", spliced},
 };
 
 static long kernel(const char *name) {

@@ -136,6 +136,40 @@ INLINE void count_moved(struct row *row, u32 is_write, const struct moved *moved
         count_read(row, moved);
 }
 
+// An asynchronous request on a file that has ended. Others may count for the same thread.
+struct counted {
+    u32 row;
+    s64 offset;
+    u64 start_ns;
+    u64 end_ns;
+    s64 result;
+};
+
+INLINE void count_request(struct thread *thread, const volatile struct call *call, const struct counted *request) {
+    u32 slot = call->slot;
+    if (slot >= SLOTS)
+        return;
+    struct tally *tally = &thread->calls[slot];
+    u64 duration_ns = request->end_ns - request->start_ns;
+    __sync_fetch_and_add(&tally->time_ns, duration_ns);
+    time_it(thread, call->kind, duration_ns, 1);
+    struct row *row = request->row ? row_at(request->row) : 0;
+    if (request->result < 0) {
+        if (row)
+            __sync_fetch_and_add(&row->counters[COUNTER_failed], 1);
+        return;
+    }
+    if (!(call->shape & SHAPE_TRANSFER)) {
+        if (row)
+            count_meta(row, call->counter, request->start_ns, request->end_ns, 1);
+        return;
+    }
+    __sync_fetch_and_add(&tally->bytes, request->result);
+    struct moved moved = {request->result, request->offset, request->start_ns, request->end_ns, 1, 0};
+    if (row)
+        count_moved(row, call->shape & SHAPE_WRITES, &moved);
+}
+
 INLINE void keep_segment(const struct segment *call) {
     struct segment *kept = ring_reserve(&segments, sizeof(*kept), 0);
     if (!kept) {

@@ -1,6 +1,6 @@
 // System calls of followed threads: noted when they begin, counted when they end.
 #pragma once
-#include "paths.h"
+#include "asked.h"
 
 #define DUPLICATE_DESCRIPTOR 0
 #define DUPLICATE_DESCRIPTOR_CLOSED_ON_EXEC 1030
@@ -42,6 +42,10 @@ int call_begins(u64 *context) {
         thread->closing_file = cached->is_file;
     }
     thread->start_ns = now_ns();
+    if (call->shape == SHAPE_SUBMIT) {
+        struct pt_regs *registers = (struct pt_regs *)context[0];
+        note_requests(ARGUMENT_2(registers), ARGUMENT_1(registers));
+    }
     return 0;
 }
 
@@ -165,10 +169,7 @@ INLINE void copied(struct thread *thread, struct done *done, const struct cached
         return;
     u32 concurrent = thread->concurrent;
     struct row *row = file->row ? row_at(file->row) : 0;
-    if (into)
-        thread->copied_in_bytes += done->result;
-    else
-        thread->copied_out_bytes += done->result;
+    add(into ? &thread->copied_in_bytes : &thread->copied_out_bytes, done->result, concurrent);
     if (!row)
         return;
     add(&row->counters[into ? COUNTER_copied_in_bytes : COUNTER_copied_out_bytes], done->result, concurrent);
@@ -239,6 +240,10 @@ INLINE void dispatch(struct thread *thread, struct pt_regs *registers, struct do
         end_copy(thread, registers, done);
     else if (shape == SHAPE_CLOSE_RANGE)
         descriptors_changed(thread);
+    else if (shape == SHAPE_SUBMIT)
+        end_submit(registers, done->result);
+    else if (shape == SHAPE_COLLECT)
+        end_collect(registers, done->result);
     else
         count_call(thread, done, done->call->kind);
 }

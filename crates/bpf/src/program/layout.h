@@ -3,7 +3,7 @@
 #include "kernel.h"
 #include "names.h"  // generated from vocabulary.rs: COUNTER_*, TIME_*, SHAPE_*, KIND_*, LOST_*
 
-enum { CALL_NUMBERS = 512, OPCODES = 64, SLOTS = 160, KINDS = 4, CACHED = 16, EPOCHS = 256 };
+enum { CALL_NUMBERS = 512, OPCODES = 64, ASKED_OPCODES = 16, SLOTS = 160, KINDS = 4, CACHED = 16, EPOCHS = 256 };
 // Latencies: below 64 ns in the first, then 8 a power of two.
 enum { HISTOGRAM_BUCKETS = 256, HISTOGRAM_FIRST_BITS = 6 };
 enum { NAME_BYTES = 1024, LONG_NAME_BYTES = 4096, PATH_BYTES = 240, PART_BYTES = 256, PARTS_MAX = 40, ARGUMENTS_BYTES = 1024 };
@@ -69,6 +69,7 @@ struct thread {
     u64 runtime_ns, user_ns, system_ns;  // at the image's start, then of the image
     u64 copied_in_bytes, copied_out_bytes;
     u64 faults;  // that had to read
+    u64 uncollected;  // requests of libaio whose place another took
     u64 kernel_bytes[2], seen_bytes[2];  // read and written, of any descriptor: as the kernel counts, and of calls seen
     struct path_key last_path;
     struct path_row last_row;
@@ -154,6 +155,24 @@ struct segment {
     u64 duration_ns;
 };
 
+// A request of libaio, by its address in the program.
+struct asked_key {
+    u64 address;
+    u32 tgid;
+    u32 zero;
+};
+
+// The same between its submission and the collection of its result.
+struct asked {
+    u64 start_ns;
+    s64 offset;
+    s64 length;
+    u32 opcode;
+    u32 image;
+    u32 row;
+    u32 is_file;
+};
+
 // A request of io_uring between its submission and its completion.
 struct request {
     u64 start_ns;
@@ -161,4 +180,6 @@ struct request {
     s64 length;
     u32 opcode;
     u32 tid;
+    u32 from_row;  // of what a splice reads
+    u32 from_file;
 };

@@ -5,6 +5,7 @@
 // Set by the loader before the program is loaded.
 const volatile struct call calls[CALL_NUMBERS] = {};
 const volatile struct call ring_calls[OPCODES] = {};
+const volatile struct call asked_calls[ASKED_OPCODES] = {};
 const volatile u32 rows_max = 1;
 const volatile u32 keeps_segments = 0;
 
@@ -53,6 +54,14 @@ struct {
     MAP_TYPE(key, u64);
     MAP_TYPE(value, struct request);
 } requests SEC(".maps");
+
+struct {
+    MAP_UINT(type, MAP_HASH);
+    MAP_UINT(max_entries, 65536);
+    MAP_UINT(map_flags, ALLOCATE_ON_USE);
+    MAP_TYPE(key, struct asked_key);
+    MAP_TYPE(value, struct asked);
+} asked SEC(".maps");
 
 struct {
     MAP_UINT(type, MAP_RINGBUF);

@@ -1,8 +1,6 @@
 // io_uring: requests that no system call shows, from their submission to their completion.
 #pragma once
-#include "account.h"
-
-
+#include "calls.h"
 
 struct kiocb {
     s64 ki_pos;
@@ -11,6 +9,11 @@ struct kiocb {
 struct io_rw {
     struct kiocb kiocb;
     u32 len;
+} COPIED;
+
+struct io_splice {
+    u64 len;
+    int splice_fd_in;
 } COPIED;
 
 struct io_uring_cqe {
@@ -27,6 +30,17 @@ struct io_kiocb {
 
 #define MORE_TO_COME 2  // IORING_CQE_F_MORE
 
+// What a splice reads, by its descriptor: once it has ended nobody can tell.
+INLINE void note_source(struct thread *thread, u64 request, struct request *begun) {
+    if (!HAS_FIELD(((struct io_splice *)0)->splice_fd_in))
+        return;
+    struct cached from;
+    __builtin_memset(&from, 0, sizeof(from));
+    refresh(thread, &from, FIELD(io_splice, request, splice_fd_in));
+    begun->from_row = from.row;
+    begun->from_file = from.is_file;
+    begun->length = FIELD(io_splice, request, len);
+}
 
 SEC("tp_btf/io_uring_submit_req")
 int request_begins(u64 *context) {
@@ -50,6 +64,8 @@ int request_begins(u64 *context) {
         if (!(ring_calls[opcode].shape & SHAPE_VECTOR))
             begun.length = FIELD(io_rw, request, len);
     }
+    if (ring_calls[opcode].shape == SHAPE_COPY)
+        note_source(thread, request, &begun);
     if (map_update(&requests, &request, &begun, UPDATE_ANY))
         lose(LOST_REQUESTS);
     return 0;
@@ -63,28 +79,30 @@ INLINE void count_request_on_file(struct thread *thread, const struct request *b
     *number = found.row;
     if (!found.is_file)
         return;
-    u32 slot = call->slot;
-    if (slot >= SLOTS)
+    struct counted request = {found.row, begun->offset, begun->start_ns, end_ns, result};
+    if (request.offset < 0)
+        request.offset = FIELD(file, file, f_pos) - result;
+    count_request(thread, call, &request);
+}
+
+// splice: from the file that was noted into the one of the request.
+INLINE void count_splice(struct thread *thread, const struct request *begun, u64 file, struct done *done) {
+    struct cached from, into;
+    __builtin_memset(&from, 0, sizeof(from));
+    __builtin_memset(&into, 0, sizeof(into));
+    from.row = begun->from_row;
+    from.is_file = begun->from_file;
+    look_at(&into, thread->image, file);
+    if (!from.is_file && !into.is_file)
         return;
-    struct tally *tally = &thread->calls[slot];
-    __sync_fetch_and_add(&tally->time_ns, end_ns - begun->start_ns);
-    time_it(thread, call->kind, end_ns - begun->start_ns, 1);
-    struct row *row = found.row ? row_at(found.row) : 0;
-    if (result < 0) {
-        if (row)
-            __sync_fetch_and_add(&row->counters[COUNTER_failed], 1);
+    done->row = from.is_file ? from.row : into.row;
+    u64 duration_ns = done->end_ns - done->start_ns;
+    __sync_fetch_and_add(&done->tally->time_ns, duration_ns);
+    time_it(thread, done->call->kind, duration_ns, 1);
+    if (done->result < 0)
         return;
-    }
-    if (!(call->shape & SHAPE_TRANSFER)) {
-        if (row)
-            count_meta(row, call->counter, begun->start_ns, end_ns, 1);
-        return;
-    }
-    __sync_fetch_and_add(&tally->bytes, result);
-    s64 offset = begun->offset >= 0 ? begun->offset : FIELD(file, file, f_pos) - result;
-    struct moved moved = {result, offset, begun->start_ns, end_ns, 1, 0};
-    if (row)
-        count_moved(row, call->shape & SHAPE_WRITES, &moved);
+    copied(thread, done, &from, 0);
+    copied(thread, done, &into, 1);
 }
 
 static __attribute__((noinline)) int request_ends(u64 request, s64 result, u32 flags) {
@@ -104,7 +122,12 @@ static __attribute__((noinline)) int request_ends(u64 request, s64 result, u32 f
     if (result < 0)
         __sync_fetch_and_add(&thread->calls[slot].errors, 1);
     u64 file = call->shape == SHAPE_PATH || call->shape == SHAPE_OPEN ? 0 : (u64)FIELD(io_kiocb, request, file);
-    if (file) {
+    if (file && call->shape == SHAPE_COPY) {
+        struct done done = {.call = call, .tally = &thread->calls[slot], .start_ns = copy.start_ns, .end_ns = end_ns,
+                            .result = result};
+        count_splice(thread, &copy, file, &done);
+        number = done.row;
+    } else if (file) {
         count_request_on_file(thread, &copy, file, call, result, end_ns, &number);
     } else {
         __sync_fetch_and_add(&thread->calls[slot].time_ns, end_ns - copy.start_ns);

@@ -42,7 +42,7 @@ _LOST_WORDS = {
     "threads": "threads whose counts found no room",
     "tasks": "threads or processes that found no room and were not followed",
     "segments": "calls that found no room in the list of calls",
-    "requests": "io_uring requests that found no room",
+    "requests": "asynchronous requests that found no room",
 }
 
 
@@ -142,7 +142,9 @@ def _warnings(images: list[dict[str, Any]], lost: dict[str, int], *, rings: bool
 
 def _process(image: dict[str, Any], lost: dict[str, int], *, rings: bool) -> ProcessRow:
     unseen_read, unseen_written = image.get("unseen") or (None, None)
-    unseen = image["asynchronous_used"] or (image["ring_used"] and not rings)
+    unseen = image["ring_used"] and not rings
+    if uncollected := image.get("uncollected"):  # requests of libaio
+        lost = {**lost, "calls": uncollected}
     seconds = dict.fromkeys(image["seconds"]) if image["foreign"] else image["seconds"]
     return ProcessRow(
         copy=image["copy"],
@@ -181,7 +183,7 @@ def _notes(image: dict[str, Any]) -> list[str]:
         ("ring_used", "io_uring"),
         ("mapped", "mmap"),
         ("foreign", "32-bit program: its calls were not counted"),
-        ("asynchronous_used", "io_submit: its bytes were not counted"),
+        ("asynchronous_used", "asynchronous I/O"),
     )
     notes = [words for mark, words in marks if image[mark]]
     if image["faults"]:
