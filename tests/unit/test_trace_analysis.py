@@ -5,7 +5,9 @@ from __future__ import annotations
 import pytest
 from trace_tables import SECOND, file_row, files_table, process, tables
 
+from leadline.tracing.counted.slowest import slowest_process
 from leadline.tracing.figures import shares, speeds, wall_seconds
+from leadline.tracing.tables import TraceTables
 
 
 def test_one_process_has_the_same_share_by_both_definitions() -> None:
@@ -90,6 +92,37 @@ def test_the_slowest_process_decides_the_speed_over_io_time() -> None:
     processes = (process(0, bytes_read=100), process(1, bytes_read=0, bytes_written=300))
     found = speeds(tables(processes=processes, files=files_table(rows)), 8.0)
     assert (found.agg_perf_by_slowest, found.wall_throughput) == (100.0, 50.0)
+
+
+def spanning(*spans: tuple[float, float]) -> TraceTables:
+    """Processes of one program that read for 0.2 s each, and the last one for 0.9 s, within these spans."""
+    rows = [
+        file_row(place, process=place, F_READ_START_TIMESTAMP=start, F_READ_END_TIMESTAMP=end)
+        for place, (start, end) in enumerate(spans)
+    ]
+    read_s = [0.2] * (len(spans) - 1) + [0.9]
+    processes = [
+        process(place, pid=100 + place, seconds={"read": seconds, "write": 0, "meta": 0, "sync": 0})
+        for place, seconds in enumerate(read_s)
+    ]
+    return tables(processes=tuple(processes), files=files_table(rows))
+
+
+def test_processes_that_read_side_by_side_wait_for_the_slowest() -> None:
+    found = slowest_process(spanning((0.0, 0.5), (0.4, 0.8), (0.1, 1.0)))
+    assert found is not None
+    assert (found.processes, found.io_s) == (3, 0.9)
+
+
+def test_processes_that_read_one_after_another_wait_for_none() -> None:
+    """As fio, which lays a file out before it starts the process that reads it."""
+    assert slowest_process(spanning((0.0, 0.2), (0.3, 0.5), (0.5, 1.4))) is None
+
+
+def test_one_that_read_before_the_others_is_none_of_them() -> None:
+    found = slowest_process(spanning((0.0, 0.2), (0.3, 0.9), (0.4, 1.4)))
+    assert found is not None
+    assert (found.processes, found.mean_io_s) == (2, pytest.approx(0.55))
 
 
 def test_a_speed_without_times_is_unknown_with_a_reason() -> None:

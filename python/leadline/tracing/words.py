@@ -211,6 +211,8 @@ def slowest_words(view: TraceView) -> str:
     found, run_s = view.slowest, view.speeds.wall_s
     if found is None or run_s is None or found.processes < 2 or not view.at_once:
         return ""
+    if found.io_s > run_s:  # its own requests were under way at once: a sum of theirs is no wait
+        return ""
     if found.io_s < _SLOWEST_SAID * run_s or found.io_s < _SLOWEST_APART * found.mean_io_s:
         return ""
     return (

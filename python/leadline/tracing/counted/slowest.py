@@ -1,6 +1,7 @@
 """The process or rank that was in I/O for longest: a job waits for it, whatever the mean of all is.
 
-A mean over ranks hides one that reads all the time while two thousand wait for it.
+A mean over ranks hides one that reads all the time while two thousand wait for it. Processes that moved their
+bytes one after another wait for no other, as the copies of a program that a loop of a shell starts.
 """
 
 from __future__ import annotations
@@ -36,6 +37,10 @@ def slowest_process(tables: TraceTables) -> SlowestProcess | None:
     if given:
         return _of_ranks(given)
     group = _busiest_group(tables.processes)
+    if len(group) > 1:
+        spans = _spans(tables)
+        beside = _side_by_side({name: spans[name] for name in group if name in spans})
+        group = {name: seconds for name, seconds in group.items() if name in beside or name not in spans}
     if not group:
         return None
     spent = {name: sum(seconds.values()) for name, seconds in group.items()}
@@ -90,6 +95,36 @@ def _busiest_group(rows: Sequence[ProcessRow]) -> dict[int, dict[str, float]]:
         spent = {kind: sum(one.get(kind) or 0.0 for one in found) for kind in KINDS}
         groups.setdefault(images[-1].executable, {})[images[0].process] = spent
     return max(groups.values(), key=_weight, default={})
+
+
+def _spans(tables: TraceTables) -> dict[int, tuple[float, float]]:
+    """By process the seconds, from the trial's start, of its first and its last read or write of a file."""
+    kinds = ("READ", "WRITE")
+    columns = [f"F_{kind}_{edge}_TIMESTAMP" for edge in ("START", "END") for kind in kinds]
+    how = [(name, "min" if "START" in name else "max") for name in columns]
+    rows = tables.files.select(["process", *columns]).group_by("process", use_threads=False).aggregate(how)
+    first = {row.process: images[0].process for images in by_life(tables.processes) for row in images}
+    found: dict[int, tuple[float, float]] = {}
+    for row in rows.to_pylist():
+        starts = [row[f"{name}_min"] for name in columns[:2] if row[f"{name}_min"] is not None]
+        ends = [row[f"{name}_max"] for name in columns[2:] if row[f"{name}_max"] is not None]
+        if starts and ends:
+            name = first.get(row["process"], row["process"])
+            start, end = found.get(name, (min(starts), max(ends)))
+            found[name] = min(start, *starts), max(end, *ends)
+    return found
+
+
+def _side_by_side(spans: Mapping[int, tuple[float, float]]) -> set[int]:
+    """Those whose span lies in part within another's."""
+    found: set[int] = set()
+    latest: tuple[float, int] | None = None
+    for name, (start, end) in sorted(spans.items(), key=lambda item: item[1]):
+        if latest is not None and start < latest[0]:
+            found |= {name, latest[1]}
+        if latest is None or end > latest[0]:
+            latest = end, name
+    return found
 
 
 def _weight(group: Mapping[int, Mapping[str, float]]) -> tuple[int, float]:
