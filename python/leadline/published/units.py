@@ -55,11 +55,6 @@ class Figure:
     slip: str | None = None
 
     @property
-    def bounded_only(self) -> bool:
-        """True where only a bound was published."""
-        return math.isinf(self.high) or math.isinf(self.low)
-
-    @property
     def words(self) -> str:
         """As published, with its unit where the text has none."""
         bare = self.unit in ("clock", "1") or (self.dimension == "s" and re.search(r"[hms:]", self.text))

@@ -15,7 +15,6 @@ from pydantic import (
     FiniteFloat,
     InstanceOf,
     StringConstraints,
-    TypeAdapter,
     ValidationError,
 )
 
@@ -24,7 +23,6 @@ TrialName = Annotated[str, StringConstraints(pattern=r"^t[0-9]{4,9}\z")]
 ResultId = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{8,64}\z")]
 Text = InstanceOf[str]
 
-_TRIAL = TypeAdapter(TrialName)
 _LOOSE = ConfigDict(extra="ignore", strict=True)
 _FAULT = {"lab", "id", "kind", "on", "words", "began_unix_s"}
 # What an event cannot do without, and what else is read of it.
@@ -103,15 +101,6 @@ class _Details(BaseModel):
     words: Text = ""
     began_unix_s: FiniteFloat = 0.0
     ended_unix_s: FiniteFloat = 0.0
-
-
-def is_trial_name(name: object) -> bool:
-    """Whether `name` is one that a plan gives a trial, and so safe as the name of a file."""
-    try:
-        _TRIAL.validate_python(name, strict=True)
-    except ValidationError:
-        return False
-    return True
 
 
 def check_manifest_shape(manifest: Mapping[str, Any]) -> None:

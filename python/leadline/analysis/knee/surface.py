@@ -25,7 +25,6 @@ Array = NDArray[np.float64]
 Place = tuple[int, ...]  # of a cell: the number of its level in each option
 Rates = Mapping[Place, Mapping[int, float]]  # by cell and block
 
-PARAMETERS = ("plateau", "w0", "b0", "q0", "p", "g", "fall", "falls_from", "noise", "misfit")
 _ROOM = 2.0  # beyond the grid, as a logarithm: where knees may be that it does not have
 _NONE = 6.0  # so far below the grid a bound is none
 

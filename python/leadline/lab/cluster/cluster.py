@@ -29,7 +29,7 @@ from leadline.lab.record import LabRecord
 from leadline.lab.spec import LabSpec
 from leadline.removal import remove_tree
 
-MON, MGR, MDS, FUSE = "mon.a", "mgr.x", "mds.a", "client.admin"
+MON, MDS, FUSE = "mon.a", "mds.a", "client.admin"
 FILE_SYSTEM, META_POOL, DATA_POOL, ERASURE_POOL = "fs", "meta", "data", "ecdata"
 OBJECT_POOL, STRIPED_POOL = "objects", gateway_xrootd.POOL
 REPLICATED_DIRECTORY, ERASURE_DIRECTORY = "replicated", "erasure"

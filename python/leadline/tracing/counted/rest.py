@@ -26,7 +26,6 @@ CAUSES: Mapping[str, str] = {
     "other": "other calls",
     "unknown": "causes that are not known",
 }
-STORAGE = ("page", "unseen")
 _LOOKS_MIN = 4  # of fewer, none says much
 _SAME_NS = 50_000_000  # an end that is seen so much later than another is of the same moment
 _ERRORS = 2.0  # standard errors: what looks may count of file calls beyond what they took

@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from leadline.tracing.sources.bpf import Session
 
 Via = Literal["preload", "bpf", "auto"]
-VIAS: tuple[Via, ...] = ("auto", "preload", "bpf")
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,6 @@ from leadline.tuning.settings import Movement, Price, Setting, SettingAccess
 
 WITHOUT, WITH = "without", "with"
 OWN_MOUNT = "a mount of its own"  # where settings are read that a mount has for life
-StateName = Literal["without", "with"]
 DesignKind = Literal["together", "one_by_one", "factorial"]
 
 

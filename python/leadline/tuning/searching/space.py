@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from leadline.errors import RefusedChangeError, ResultError
+from leadline.errors import RefusedChangeError
 from leadline.tuning.access.face import same_value
 
 _WIDE = 8.0  # a range that spans more than this factor is searched by factors
@@ -94,17 +94,6 @@ class SearchDimension:
     def from_json(cls, value: Mapping[str, Any]) -> SearchDimension:
         """The inverse of `as_json`."""
         return cls(**{**value, "choices": tuple(value["choices"])})
-
-
-def space_of(manifest: Mapping[str, Any]) -> tuple[SearchDimension, ...]:
-    """The space of a stored search. Raises ResultError."""
-    try:
-        return tuple(SearchDimension.from_json(one) for one in manifest["search"]["space"])
-    except (KeyError, TypeError, AttributeError) as error:
-        raise ResultError(
-            f"what the result says of its space is damaged: {type(error).__name__}: {error}",
-            "restore the manifest from a copy",
-        ) from None
 
 
 def split_space(words: Sequence[str]) -> tuple[SpaceWords, ...]:

@@ -44,9 +44,6 @@ class PerDevice:
         return replace(figure, value=figure.value / count, low=low, high=high)
 
 
-NOT_ASKED = PerDevice({})
-
-
 def per_device_of(
     cells: Sequence[Cell],
     targets: Sequence[TargetView],

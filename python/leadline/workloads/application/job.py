@@ -16,7 +16,6 @@ from leadline import units
 
 Cache = Literal["cold", "warm"]
 Tracer = Literal["preload", "bpf", "off"]
-TRACERS: tuple[Tracer, ...] = ("preload", "bpf", "off")
 LIMIT_DEFAULT_NS = 3600 * units.NS_PER_S
 # What stands in a command for a place that differs from copy to copy.
 INPUT, OUTPUT, COPY = "{input}", "{output}", "{copy}"
