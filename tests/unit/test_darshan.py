@@ -243,7 +243,10 @@ def test_logs_of_a_pipeline_are_processes_of_one_run(tmp_path: Path) -> None:
     assert tables.files.to_pylist()[0]["process"] == 1
     assert tables.warnings == ()
     create_trace_result(tmp_path / "r", {"t0001": tables}, title="pipeline", details={}, now_ns=clock())
-    said = {one.says: one.text for one in build_findings(open_result(tmp_path / "r")).statements}
+    found = build_findings(open_result(tmp_path / "r"))
+    said = {one.says: one.text for one in found.statements}
+    assert found.answer is not None
+    assert found.answer.question.startswith("Where did the time of sh -c dd of=out bs=128k go")
     assert said["trace_time"].startswith("The command ran for 10 seconds: 90.0 % writing")
     assert "up to 9" in said["rule_mostly_writes"]
     assert "rule_imbalance_processes" not in said

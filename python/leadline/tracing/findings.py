@@ -14,7 +14,7 @@ from leadline.analysis.metrics import PROGRAM_METRICS
 from leadline.errors import ResultError, UsageError
 from leadline.store.reader import Result
 from leadline.tracing import words as trace_words
-from leadline.tracing.counted.lives import by_life, lives
+from leadline.tracing.counted.lives import ALL_RANKS, by_life, lives
 from leadline.tracing.counted.slowest import slowest_process
 from leadline.tracing.figures import (
     KINDS,
@@ -107,7 +107,11 @@ def trace_findings(result: Result, *, with_charts: bool = True, base: str | None
         sections=trace_sections(views, cells),
         frame=frame,
         answer=trace_answer(
-            views, cells, statements, about or title.partition(": ")[2] or title, frame.steps[:-1]
+            views,
+            cells,
+            statements,
+            about or _command(views) or title.partition(": ")[2] or title,
+            frame.steps[:-1],
         ),
         private={**private_texts(result.manifest), **dict(_private(views))},
     )
@@ -142,6 +146,13 @@ def _words(command: str) -> list[str]:
 def _about(manifest: Mapping[str, Any]) -> str:
     program = manifest.get("program")
     return shlex.join(str(word) for word in program) if isinstance(program, list) else ""
+
+
+def _command(views: Sequence[TraceView]) -> str:
+    """What ran for longest, as an import knows it: of a pipeline that is the shell."""
+    known = [one for view in views for one in view.processes if one.command not in ("", ALL_RANKS)]
+    longest = max(known, key=lambda one: (one.ended_s or 0.0) - one.started_s, default=None)
+    return "" if longest is None else longest.command
 
 
 def _reproduce(manifest: Mapping[str, Any]) -> tuple[str, ...]:

@@ -178,8 +178,8 @@ _OUT = out_option("The result to make.  [leadline-trace-TIME]")
 def darshan(sources: tuple[Path, ...], out: Path | None) -> None:
     """Read logs of Darshan as a trace: POSIX, STDIO, MPI-IO, heat maps, and DXT as segments.
 
-    Several logs are copies that ran as one trial. Needs PyDarshan (leadline[darshan]). See
-    docs/import-traces.md.
+    Several logs are one trial: copies of a command, or the processes of one run. Needs PyDarshan
+    (leadline[darshan]). See docs/import-traces.md.
     """
     from leadline.tracing.sources.darshan.tables import read_darshan
 
