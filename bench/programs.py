@@ -52,9 +52,9 @@ writes take a known time. leadline traces it, and its first finding is held agai
   programs ran on the host.
 - strace and Darshan record no CPU time, so only file calls can be named: the other programs are *silent* by
   right there, and are counted apart.
-- Darshan writes one log for each process. In a pipeline of a shell the shell and its commands wait for each
-  other, and leadline adds their times up: what one of them waits for is then a small share, and is not named.
-  Darshan itself records no file that `tar` reads, and no rename of a file that was not opened.
+- Darshan itself records no file that `tar` reads, and no rename of a file that was not opened. Its rows were
+  measured before leadline read the logs of a shell's pipeline as one run: the silent ones of `shell_copies`,
+  `shell_counts` and `shell_greps` are of that time.
 - Other programs kept the host's two processors busy during these runs, so programs that compute mostly waited
   for a CPU. On a quiet host they are bound by computing; that is not shown here.
 """
@@ -217,9 +217,8 @@ def lines() -> list[dict[str, Any]]:
 def verdict(case: ProgramCase, found: dict[str, Any]) -> str:
     """`right`, `silent` or `false`."""
     named = found["rules"]
-    if (
-        found["via"] == "darshan"
-    ):  # it has a log of each process, which leadline takes for a copy of the program
+    # Darshan has a log of each process, and leadline takes those of one command line for its copies.
+    if found["via"] == "darshan":
         named = ["imbalance_processes" if rule == "imbalance_copies" else rule for rule in named]
     rules = [rule for rule in named if rule in case.right or rule not in OF_THE_HOST]
     if any(rule not in case.right | case.also for rule in rules):
