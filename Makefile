@@ -9,7 +9,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 export VIRTUAL_ENV := $(CURDIR)/.venv
-RUST_SOURCES := $(shell find crates -name '*.rs' -o -name '*.c' -o -name '*.cc' -o -name Cargo.toml) Cargo.toml Cargo.lock pyproject.toml
+RUST_SOURCES := $(shell find crates -name '*.rs' -o -name '*.c' -o -name '*.cc' -o -name '*.h' -o -name Cargo.toml) Cargo.toml Cargo.lock pyproject.toml
 
 help: ## Say what each target does
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 14

@@ -2,7 +2,6 @@
 #pragma once
 #include "paths.h"
 
-enum { ASKED_READ = 0, ASKED_READ_VECTOR = 7 };
 // Of one call. What is beyond is lost, and counted as that.
 enum { ASKED_AT_ONCE = 1024 };
 

@@ -17,6 +17,14 @@ typedef long long s64;
 // A map, as the loader reads it from the type information.
 #define MAP_UINT(name, value) int(*name)[value]
 #define MAP_TYPE(name, value) typeof(value) *name
+#define HASH_MAP(name, entries, key_type, value_type) \
+    struct {                                          \
+        MAP_UINT(type, MAP_HASH);                     \
+        MAP_UINT(max_entries, entries);               \
+        MAP_UINT(map_flags, ALLOCATE_ON_USE);         \
+        MAP_TYPE(key, key_type);                      \
+        MAP_TYPE(value, value_type);                  \
+    } name SEC(".maps")
 
 enum { MAP_HASH = 1, MAP_ARRAY = 2, MAP_PER_CPU_ARRAY = 6, MAP_RINGBUF = 27 };
 enum { ALLOCATE_ON_USE = 1 };

@@ -15,30 +15,12 @@ const struct thread new_thread = {};
 // One goes up whenever a process of its share opens or closes a descriptor: what threads cached is then stale.
 u32 epochs[EPOCHS] = {};
 
-struct {
-    MAP_UINT(type, MAP_HASH);
-    MAP_UINT(max_entries, 1024);
-    MAP_UINT(map_flags, ALLOCATE_ON_USE);
-    MAP_TYPE(key, u32);
-    MAP_TYPE(value, struct thread);
-} threads SEC(".maps");
+HASH_MAP(threads, 1024, u32, struct thread);
 
 // Threads that ended while the ring of events was full.
-struct {
-    MAP_UINT(type, MAP_HASH);
-    MAP_UINT(max_entries, 1024);
-    MAP_UINT(map_flags, ALLOCATE_ON_USE);
-    MAP_TYPE(key, u64);
-    MAP_TYPE(value, struct thread);
-} graves SEC(".maps");
+HASH_MAP(graves, 1024, u64, struct thread);
 
-struct {
-    MAP_UINT(type, MAP_HASH);
-    MAP_UINT(max_entries, 1024);
-    MAP_UINT(map_flags, ALLOCATE_ON_USE);
-    MAP_TYPE(key, struct row_key);
-    MAP_TYPE(value, u32);
-} row_numbers SEC(".maps");
+HASH_MAP(row_numbers, 1024, struct row_key, u32);
 
 struct {
     MAP_UINT(type, MAP_ARRAY);
@@ -47,21 +29,9 @@ struct {
     MAP_TYPE(value, struct row);
 } rows SEC(".maps");
 
-struct {
-    MAP_UINT(type, MAP_HASH);
-    MAP_UINT(max_entries, 65536);
-    MAP_UINT(map_flags, ALLOCATE_ON_USE);
-    MAP_TYPE(key, u64);
-    MAP_TYPE(value, struct request);
-} requests SEC(".maps");
+HASH_MAP(requests, 65536, u64, struct request);
 
-struct {
-    MAP_UINT(type, MAP_HASH);
-    MAP_UINT(max_entries, 65536);
-    MAP_UINT(map_flags, ALLOCATE_ON_USE);
-    MAP_TYPE(key, struct asked_key);
-    MAP_TYPE(value, struct asked);
-} asked SEC(".maps");
+HASH_MAP(asked, 65536, struct asked_key, struct asked);
 
 struct {
     MAP_UINT(type, MAP_RINGBUF);

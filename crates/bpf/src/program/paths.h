@@ -26,13 +26,7 @@ struct {
     MAP_TYPE(value, struct path_text);
 } scratch SEC(".maps");
 
-struct {
-    MAP_UINT(type, MAP_HASH);
-    MAP_UINT(max_entries, 1024);
-    MAP_UINT(map_flags, ALLOCATE_ON_USE);
-    MAP_TYPE(key, struct path_key);
-    MAP_TYPE(value, struct path_row);
-} path_numbers SEC(".maps");
+HASH_MAP(path_numbers, 1024, struct path_key, struct path_row);
 
 INLINE u64 argument(struct pt_regs *registers, u32 index) {
     return index == 0   ? ARGUMENT_0(registers)
