@@ -9,22 +9,29 @@ from typing import Any
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
-class StopRequest:
+class _Handling:
+    """Has handlers of its own for some signals, and puts back those of before at its end."""
+
+    def __init__(self) -> None:
+        self._before: dict[int, Any] = {}
+
+    def __exit__(self, *_: object) -> None:
+        for number, handler in self._before.items():
+            signal.signal(number, handler)
+
+
+class StopRequest(_Handling):
     """Callable: True once a signal asked to stop. A second SIGINT does not wait for the trial."""
 
     def __init__(self) -> None:
+        super().__init__()
         self._number: int | None = None
-        self._before: dict[int, Any] = {}
 
     def __enter__(self) -> StopRequest:
         for number in _SIGNALS:
             if signal.getsignal(number) is not signal.SIG_IGN:  # `nohup` stays in force
                 self._before[number] = signal.signal(number, self._note)
         return self
-
-    def __exit__(self, *_: object) -> None:
-        for number, handler in self._before.items():
-            signal.signal(number, handler)
 
     def __call__(self) -> bool:
         return self._number is not None
@@ -38,7 +45,7 @@ class StopRequest:
         self._number = self._number or number
 
 
-class Unwinding:
+class Unwinding(_Handling):
     """Context: the first of the signals unwinds what runs in it, by KeyboardInterrupt with its number.
 
     Every later one is ignored, also once `ignore` was called. What puts things back on the way out is not
@@ -46,18 +53,11 @@ class Unwinding:
     that very moment has ignored the next ones itself.
     """
 
-    def __init__(self) -> None:
-        self._before: dict[int, Any] = {}
-
     def __enter__(self) -> Unwinding:
         self._before = {number: signal.getsignal(number) for number in _SIGNALS}
         for number in _SIGNALS:
             signal.signal(number, self._unwind)
         return self
-
-    def __exit__(self, *_: object) -> None:
-        for number, handler in self._before.items():
-            signal.signal(number, handler)
 
     @staticmethod
     def ignore() -> None:

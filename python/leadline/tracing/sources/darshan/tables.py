@@ -298,8 +298,8 @@ def _warnings(logs: Sequence[DarshanLog]) -> list[str]:
         if not log.about["ended"]:
             found.append(f"{log.name} does not say when its job ended: the run time is not known")
         if not log.recorded and any(other.recorded for other in logs):
-            pass  # one of several processes that made no call on a file, as a shell that waits for others
-        elif not set(log.modules):
+            continue  # one of several processes that made no call on a file, as a shell that waits for others
+        if not set(log.modules):
             found.append(
                 f"{log.name} has counters of none of {', '.join(COUNTED)}: nothing is known of its I/O"
             )
