@@ -7,6 +7,7 @@ import time
 from leadline import lab as leadline_lab
 from leadline.errors import LabError
 from leadline.lab.cluster.command import LabClusterState, parse_state
+from leadline.observe.ceph.client import NotObservableError, ask_socket
 
 # Checks that a run must not begin with. OSD_SLOW_PING_TIME is none of them: it is a mean over minutes.
 _IN_TROUBLE = ("SLOW_OPS", "MDS_SLOW", "DOWN", "DEGRADED", "AVAILABILITY")
@@ -14,16 +15,19 @@ _LONG = "OSD_SLOW_PING_TIME"
 # What daemons saw while they were stopped reaches the monitor by their next report, the manager's next tick
 # of 2 s and its digest: until then the cluster looks as it did before.
 _REPORTED_S = 5.0
+# Daemons whose operations Ceph calls slow once they are 30 s old.
+_TRACKED = ("mon", "osd", "mds")
 
 
 def wait_until_healthy(lab: leadline_lab.Lab, seconds: float = 120) -> None:
     """Until every daemon serves, all placement groups are active+clean and no operation is slow.
 
-    It must stay so for as long as reports may be under way.
+    It must stay so for as long as reports may be under way. Nothing that was begun before may be left:
+    what waited for 25 s and goes on slowly is called slow 5 s later, when all looks well.
     """
     begin = well_since = time.monotonic()
     while time.monotonic() < well_since + _REPORTED_S:
-        if found := trouble(lab):
+        if found := trouble(lab) or _left_over(lab, time.monotonic() - begin):
             well_since = time.monotonic()
             assert well_since < begin + seconds, f"the lab was not healthy within {seconds:.0f} s: {found}"
         time.sleep(0.2)
@@ -36,6 +40,20 @@ def trouble(lab: leadline_lab.Lab) -> str:
     except LabError as error:
         return error.message
     return "; ".join(_troubles(state))
+
+
+def _left_over(lab: leadline_lab.Lab, since_s: float) -> str:
+    """The first operation under way that is older than `since_s`; "" where there is none."""
+    for daemon in lab.status().daemons:
+        if daemon.name.partition(".")[0] in _TRACKED:
+            try:
+                answer = ask_socket(str(daemon.socket), daemon.pid, "ops", 20.0)
+            except NotObservableError as error:
+                return f"{daemon.name}: {error}"
+            for operation in answer["ops"]:
+                if operation["age"] > since_s:
+                    return f"{daemon.name} has done for {operation['age']:.1f} s: {operation['description']}"
+    return ""
 
 
 def _troubles(state: LabClusterState) -> list[str]:

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from healthy import wait_until_healthy
 
 from leadline import _core
 from leadline import lab as leadline_lab
@@ -314,6 +315,7 @@ def test_a_server_that_stops_answering_ends_the_trial_by_its_deadline(
         _, errors = process.communicate(timeout=120)
     finally:
         os.kill(server, signal.SIGCONT)
+        wait_until_healthy(lab)
     assert process.returncode == 3, errors
     assert "deadline" in errors, errors
     undone = leadline("undo", str(out))

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from healthy import trouble
+from healthy import wait_until_healthy
 
 from leadline import faults
 from leadline import lab as leadline_lab
@@ -359,5 +359,5 @@ def test_where_the_cluster_does_not_answer_the_fault_stays_recorded(
             os.kill(pid, signal.SIGCONT)
         monkeypatch.undo()
     assert [item.kind for item in engine.in_force(lab.directory)] == ["cluster-flag"]
-    assert poll(lambda: trouble(lab) == "", REACHED_S)
+    wait_until_healthy(lab)
     assert engine.clear(lab.directory, os.environ)[1] == []

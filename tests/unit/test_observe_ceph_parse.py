@@ -162,6 +162,14 @@ def test_slow_operations_and_flags() -> None:
     assert "SLOW_OPS" in state.checks
 
 
+def test_an_operation_that_has_just_become_slow_counts() -> None:
+    """Ceph's own words at that moment, as a lab printed them."""
+    status = load("pacific_status_slow_ops")
+    words = "0 slow ops, oldest one blocked for 30 sec, osd.3 has slow ops"
+    status["health"]["checks"]["SLOW_OPS"]["summary"]["message"] = words
+    assert parse.cluster_state(status, None).slow_ops == 1
+
+
 def test_degraded_cluster() -> None:
     state = parse.cluster_state(load("pacific_status_degraded"), load("pacific_osd_dump"))
     assert not state.clean

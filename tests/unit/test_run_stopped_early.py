@@ -158,7 +158,7 @@ def test_a_cluster_in_trouble_while_a_worker_starts_stops_the_study_with_its_own
     tmp_path: Path, begun: Path
 ) -> None:
     outcome, events = run(tmp_path, begun, stop=False, slow_ops=3)
-    assert outcome.stopped == "the cluster reports 3 slow operations, at trial t0001"
+    assert outcome.stopped == "the cluster reports slow operations, at trial t0001"
     assert (outcome.interrupted, outcome.trials_run) == (False, 0)
     assert events[-1] == "stopped"
 

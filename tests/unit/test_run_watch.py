@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 
+import pytest
 from builders import cluster_state
 
 from leadline.observe.model import ClusterState, Sample
@@ -41,7 +42,7 @@ def test_an_error_in_a_sample_is_trouble_and_the_sample_is_kept() -> None:
 def test_slow_operations_are_trouble() -> None:
     found = watch(("cluster", "slow_ops", 3.0))
     assert found.in_trouble()
-    assert found.trouble == "the cluster reports 3 slow operations"
+    assert found.trouble == "the cluster reports slow operations"
 
 
 def test_a_mark_shows_trouble_with_its_checks() -> None:
@@ -50,6 +51,17 @@ def test_a_mark_shows_trouble_with_its_checks() -> None:
     state = json.loads(cluster_state(health="HEALTH_ERR", checks=checks))
     found.check(ClusterState.from_json(state))
     assert found.trouble == "the cluster is in HEALTH_ERR (MON_DOWN: 1/3 mons down)"
+
+
+@pytest.mark.parametrize("code", ["SLOW_OPS", "REQUEST_STUCK", "MDS_SLOW_REQUEST"])
+def test_the_mark_after_a_sample_names_the_check_that_fired(code: str) -> None:
+    found = watch(("cluster", "slow_ops", 1.0))
+    assert found.in_trouble()
+    checks = {"OSD_FLAGS": "noout flag(s) set", code: "1 slow, mon.a among them"}
+    found.check(ClusterState.from_json(json.loads(cluster_state(health="HEALTH_WARN", checks=checks))))
+    assert found.trouble == f"the cluster reports slow operations ({code}: 1 slow, mon.a among them)"
+    found.check(ClusterState.from_json(json.loads(cluster_state())))
+    assert found.trouble.endswith("mon.a among them)")
 
 
 def test_it_is_ignored_when_asked() -> None:

@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from leadline.errors import RefusedChangeError
+from leadline.observe.ceph.trouble import cluster_trouble
 from leadline.tuning.surroundings import TunedSurroundings
 
 IGNORE_HEALTH = "mend the cluster first; --ignore-health goes on all the same"
@@ -47,12 +48,7 @@ def health_of(around: TunedSurroundings) -> HealthSeen:
 
 def in_trouble(seen: HealthSeen) -> str:
     """Why nothing may be added or changed there, in words, as a run judges it; "" where nothing is wrong."""
-    named = ", ".join(f"{code}: {words}" for code, (_, words) in seen.checks.items())
-    if seen.status == "HEALTH_ERR":
-        return f"the cluster is in HEALTH_ERR ({named})"
-    if "SLOW_OPS" in seen.checks:
-        return f"the cluster reports slow operations (SLOW_OPS: {seen.checks['SLOW_OPS'][1]})"
-    return ""
+    return cluster_trouble(seen.status, {code: words for code, (_, words) in seen.checks.items()})
 
 
 def refuse_in_trouble(around: TunedSurroundings, remedy: str = IGNORE_HEALTH) -> None:

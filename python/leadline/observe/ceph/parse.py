@@ -11,14 +11,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from leadline.counters.catalogue import Names, SampledFigure, TrialFigure
+from leadline.observe.ceph.trouble import SLOW_OPERATIONS, slow_checks
 from leadline.observe.model import ClusterState
 
 # Flags that every cluster carries and that say nothing about its condition.
 _USUAL_FLAGS = frozenset({"sortbitwise", "recovery_deletes", "purged_snapdirs", "pglog_hardlimit"})
 _RECOVERY_STATES = frozenset({"recovering", "recovery_wait", "backfilling", "backfill_wait"})
 _SCRUB_STATES = frozenset({"scrubbing", "deep"})
-_SLOW_OPERATIONS = frozenset({"SLOW_OPS", "REQUEST_SLOW", "REQUEST_STUCK"})
-_SLOW_DAEMONS = frozenset({"MDS_SLOW_METADATA_IO", "MDS_SLOW_REQUEST"})
 _FIRST_NUMBER = re.compile(r"\d+")
 
 
@@ -221,13 +220,13 @@ def _flags(osd_dump: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def _slow_ops(checks: Mapping[str, str]) -> int:
-    """`SLOW_OPS` since Nautilus, `REQUEST_SLOW` before. Without a check, none are slow."""
+    """Operations that the cluster calls slow, at least. Without a check, none are slow."""
     total = 0
-    for code in _SLOW_OPERATIONS & checks.keys():
-        found = _FIRST_NUMBER.search(checks[code])
-        total += int(found.group()) if found else 1
-    # These two count daemons, not operations; each means that one operation at least is slow.
-    return total + len(_SLOW_DAEMONS & checks.keys())
+    for code, text in slow_checks(checks).items():
+        found = _FIRST_NUMBER.search(text) if code in SLOW_OPERATIONS else None
+        # "0 slow ops, oldest one blocked for 30 sec" is said of one that has just become slow.
+        total += max(int(found.group()), 1) if found else 1
+    return total
 
 
 def _objects(pgmap: Mapping[str, Any], kind: str, states: Sequence[set[str]], state: str) -> int | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from leadline.counters.catalogue import trial_figures
+from leadline.observe.ceph.trouble import cluster_trouble
 from leadline.observe.client import Observer
 from leadline.observe.model import ClusterState, Sample
 
@@ -45,24 +46,23 @@ class Watch:
         self._kept += fresh
         for sample in fresh:
             if (sample.source, sample.subject) == ("ceph", "cluster"):
-                self._judge(sample.metric == "health" and sample.value >= _HEALTH_ERR, "is in HEALTH_ERR")
-                slow = sample.metric == "slow_ops" and sample.value > 0
-                self._judge(slow, f"reports {sample.value:.0f} slow operations")
+                if sample.metric == "health" and sample.value >= _HEALTH_ERR:
+                    self._judge("the cluster is in HEALTH_ERR")
+                if sample.metric == "slow_ops" and sample.value > 0:
+                    self._judge("the cluster reports slow operations")
         return self.trouble is not None
 
     def check(self, state: ClusterState | None) -> None:
-        """Judge the state at a mark, which is more precise than the samples."""
-        if state is None:
-            return
-        checks = ", ".join(f"{code}: {text}" for code, text in state.checks.items())
-        self._judge(state.health == "HEALTH_ERR", f"is in HEALTH_ERR ({checks})")
-        self._judge(state.slow_ops > 0, f"reports {state.slow_ops} slow operations")
+        """Judge the state at a mark. It names the checks, so that its words replace those of a sample."""
+        if state is not None and (found := cluster_trouble(state.health, state.checks)):
+            self._judge(found)
 
     def samples(self) -> list[Sample]:
         """Everything sampled since `begin`."""
         self.in_trouble()
         return self._kept
 
-    def _judge(self, fired: bool, words: str) -> None:
-        if fired and not self._ignore and self.trouble is None:
-            self.trouble = f"the cluster {words}"
+    def _judge(self, found: str) -> None:
+        """Keep the first trouble, or the same one in more words."""
+        if not self._ignore and (self.trouble is None or found.startswith(self.trouble)):
+            self.trouble = found

@@ -243,12 +243,12 @@ class LocalSite:
         halt.clear()
         after = self._observer.mark(f"{trial.id}:end", trial.target, pid, patient_s(_MARK_DEADLINE_S))
         self._note_clock(trial=trial.id)
+        self._watch.check(after.state)
         for answer in found:
             self._writer.check_written(answer.file, answer.errno, answer.message)
         states = [trial_state(answer) for answer in found]
         if "interrupted" in states and (self._must_end() or not {"error", "hung"} & set(states)):
             return []
-        self._watch.check(after.state)
         samples = self._watch.samples()
         ended, found = found, [self._read_back(*one) for one in zip(members, found, strict=True)]
         # A job may have been interrupted because one beside it failed: that slot is kept, with its reason.

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from leadline.errors import TuningError
+from leadline.observe.ceph.trouble import slow_checks
 from leadline.tuning.access.face import same_value
 from leadline.tuning.changing.restarting import restart_daemons
 from leadline.tuning.health import HealthSeen, health_of
@@ -159,4 +160,5 @@ def restless(status: Mapping[str, Any]) -> str:
     )
     if moving:
         return f"{moving} placement groups are not active+clean"
-    return "operations are slow (SLOW_OPS)" if "SLOW_OPS" in status["health"]["checks"] else ""
+    slow = slow_checks(dict.fromkeys(status["health"]["checks"], ""))
+    return f"operations are slow ({', '.join(slow)})" if slow else ""
