@@ -15,8 +15,6 @@ _LONG = "OSD_SLOW_PING_TIME"
 # What daemons saw while they were stopped reaches the monitor by their next report, the manager's next tick
 # of 2 s and its digest: until then the cluster looks as it did before.
 _REPORTED_S = 5.0
-# Daemons whose operations Ceph calls slow once they are 30 s old.
-_TRACKED = ("mon", "osd", "mds")
 
 
 def wait_until_healthy(lab: leadline_lab.Lab, seconds: float = 120) -> None:
@@ -27,31 +25,35 @@ def wait_until_healthy(lab: leadline_lab.Lab, seconds: float = 120) -> None:
     """
     begin = well_since = time.monotonic()
     while time.monotonic() < well_since + _REPORTED_S:
-        if found := trouble(lab) or _left_over(lab, time.monotonic() - begin):
+        if found := _not_well(lab, begin):
             well_since = time.monotonic()
             assert well_since < begin + seconds, f"the lab was not healthy within {seconds:.0f} s: {found}"
         time.sleep(0.2)
 
 
-def trouble(lab: leadline_lab.Lab) -> str:
-    """What the cluster is not well of; "" where it is well."""
+def _not_well(lab: leadline_lab.Lab, begin: float) -> str:
+    """What the cluster is not well of, or still does since before `begin`; "" where it is well."""
     try:
-        state = parse_state(lab.ceph.json("status", deadline_s=20.0))
+        status = lab.ceph.json("status", deadline_s=20.0)
     except LabError as error:
         return error.message
-    return "; ".join(_troubles(state))
+    if found := _troubles(parse_state(status)):
+        return "; ".join(found)
+    # A metadata server that stands by has no operations, and answers nothing.
+    serving = {f"mds.{rank['name']}" for rank in status["fsmap"]["by_rank"]}
+    return _left_over(lab, serving, begin)
 
 
-def _left_over(lab: leadline_lab.Lab, since_s: float) -> str:
-    """The first operation under way that is older than `since_s`; "" where there is none."""
+def _left_over(lab: leadline_lab.Lab, serving: set[str], begin: float) -> str:
+    """The first operation under way that was begun before; "" where there is none."""
     for daemon in lab.status().daemons:
-        if daemon.name.partition(".")[0] in _TRACKED:
+        if daemon.name.startswith(("mon.", "osd.")) or daemon.name in serving:
             try:
                 answer = ask_socket(str(daemon.socket), daemon.pid, "ops", 20.0)
             except NotObservableError as error:
                 return f"{daemon.name}: {error}"
             for operation in answer["ops"]:
-                if operation["age"] > since_s:
+                if operation["age"] > time.monotonic() - begin:
                     return f"{daemon.name} has done for {operation['age']:.1f} s: {operation['description']}"
     return ""
 
