@@ -3,7 +3,7 @@ SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
 .PHONY: help setup packages demo test test-all test-everything test-for test-conformance test-guest test-quick damage fuzz journeys kills hosts-kills tune-kills result-swaps lab-bench fio-bench many-hosts-bench search-bench search-lab-bench diagnosis-bench nothing-bench budget-bench imports-bench simulation-bench tuning-bench drishti-bench programs-bench lab-kills mutants sentences sanitize check emit-check audit \
-  sbom notices format bench lock clean wheel-test
+  sbom notices format bench lock clean wheel bundle wheel-test install-test
 
 PYTHON ?= python3
 BIN := .venv/bin
@@ -42,7 +42,7 @@ test: setup ## Run what a merge needs: Rust, units, integration, browser, real C
 	$(BIN)/python tools/test_phases.py $(PHASES)
 
 # What runs nightly, each a target of its own.
-NIGHTLY := test-everything test-conformance test-guest journeys sentences damage fuzz kills hosts-kills lab-kills tune-kills result-swaps mutants sanitize emit-check wheel-test
+NIGHTLY := test-everything test-conformance test-guest journeys sentences damage fuzz kills hosts-kills lab-kills tune-kills result-swaps mutants sanitize emit-check wheel-test install-test
 
 test-all: setup ## Run everything, one target after the other, to the end: root, a night; the last lines name what failed
 	@failed=; for target in $(NIGHTLY); do $(MAKE) --no-print-directory $$target || failed="$$failed $$target"; done; \
@@ -192,9 +192,21 @@ notices: .venv/.installed ## The notices of what pages and the wheel redistribut
 lock: .venv/.installed ## Resolve the Python dependencies anew into requirements.lock
 	$(BIN)/pip-compile --quiet --extra dev --generate-hashes --strip-extras --allow-unsafe --no-header \
 	  --no-emit-index-url --no-emit-trusted-host --no-emit-find-links --output-file requirements.lock pyproject.toml
+	$(BIN)/pip-compile --quiet --generate-hashes --strip-extras --allow-unsafe --no-header \
+	  --no-emit-index-url --no-emit-trusted-host --no-emit-find-links \
+	  --output-file tools/packaging/requirements.lock tools/packaging/requirements.in
 
 clean: ## Remove what the build made
 	rm -rf .venv target dist demo
 
-wheel-test: .venv/.built ## An installed wheel traces a program: builds it, installs it elsewhere and runs it from there
+wheel: .venv/.built ## The wheel for Linux with glibc 2.17 and newer, judged, in target/packaging/dist
+	@tools/packaging/wheel.sh
+
+bundle: .venv/.built ## One archive that installs without network, Python and compiler, in target/packaging/dist
+	@tools/packaging/bundle.sh
+
+wheel-test: wheel ## An installed wheel traces a program: installs it elsewhere and runs it from there
 	@tools/wheel_test.sh
+
+install-test: bundle ## The bundle in fresh root trees of Debian 11, 12, 13 and sid: installed, used and removed (root)
+	@tools/packaging/install_test.sh

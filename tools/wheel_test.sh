@@ -5,8 +5,7 @@ set -euo pipefail
 python=$PWD/.venv/bin/python
 place=$(mktemp -d)
 trap 'rm -rf "$place"' EXIT
-.venv/bin/maturin build --release --locked --quiet --out "$place/wheels"
-"$python" -m pip install --quiet --no-deps --no-index --target "$place/site" "$place"/wheels/*.whl
+"$python" -m pip install --quiet --no-deps --no-index --target "$place/site" target/packaging/dist/leadline-*.whl
 mkdir "$place/work"
 cd "$place/work"
 echo content > file

@@ -2,7 +2,9 @@
 
 `python -m` puts the working directory first on the module path, and another account may have made that
 directory. `-P` leaves it out. `-I` would also drop PYTHONPATH and the user's own site directory, which an
-installation may need and which SECURITY.md trusts; so it is for programs of the standard library only.
+installation may need and which SECURITY.md trusts; so it is for programs of the standard library, and for
+an installation with a Python of its own, which was itself started with `-I`: a site's PYTHONPATH is for
+another Python, and its modules would stand before those of the standard library.
 """
 
 from __future__ import annotations
@@ -21,7 +23,7 @@ def executable() -> str:
 
 def module_command(module: str, *arguments: str) -> list[str]:
     """Arguments that run a module in the Python that runs here; see `module_environment`."""
-    return [sys.executable, "-P", "-m", module, *arguments]
+    return [sys.executable, "-I" if sys.flags.isolated else "-P", "-m", module, *arguments]
 
 
 def script_command(*words: str) -> list[str]:
@@ -31,7 +33,8 @@ def script_command(*words: str) -> list[str]:
 
 def remote_python(python: str | None) -> str:
     """The beginning of a shell's line that runs a module on another host, by the Python named or the same."""
-    return f"{python or sys.executable} -P"
+    isolated = sys.flags.isolated and python is None
+    return f"{python or sys.executable} {'-I' if isolated else '-P'}"
 
 
 def remote_command(remote: str, module: str, *arguments: str) -> str:
@@ -41,6 +44,8 @@ def remote_command(remote: str, module: str, *arguments: str) -> str:
 
 def module_environment() -> dict[str, str]:
     """The environment in which `module_command` finds this very package."""
+    if sys.flags.isolated:  # the module is in this Python's own directory
+        return dict(os.environ)
     root = _root()
     inherited = os.environ.get("PYTHONPATH")
     return {**os.environ, "PYTHONPATH": root if not inherited else f"{root}{os.pathsep}{inherited}"}

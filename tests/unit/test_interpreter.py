@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
+import os
 import subprocess
+import sys
 from contextlib import suppress
 from pathlib import Path
 from types import SimpleNamespace
@@ -62,4 +65,28 @@ def test_a_worker_on_another_host_takes_no_module_of_its_working_directory(plant
     python = _worker(asked, asked.hosts[0], "tcp://")["remote_python"]
     line = f"{python} -m distributed.cli.dask_spec --version"  # as Dask's own class puts it together
     subprocess.run(["sh", "-c", line], check=False, capture_output=True)
+    assert not planted.exists()
+
+
+_ASKS = """
+import json, subprocess
+from leadline.interpreter import module_command, module_environment, remote_python, user_environment
+words, environment = module_command("json.tool", "--help"), module_environment()
+subprocess.run(words, env=environment, check=True, capture_output=True)
+remote = [remote_python(None)[-2:], remote_python("python3")]
+print(json.dumps([words[1], *remote, user_environment()["PYTHONPATH"]]))
+"""
+
+
+def test_an_installation_with_its_own_python_takes_nothing_of_the_sites_modules(planted: Path) -> None:
+    """It is started with -I: PYTHONPATH is of another Python, and the user's programs keep it."""
+    here = str(planted.parent / "here")
+    done = subprocess.run(
+        [sys.executable, "-I", "-c", _ASKS],
+        env={**os.environ, "PYTHONPATH": here},
+        check=True,
+        capture_output=True,
+        text=True,
+    )
+    assert json.loads(done.stdout) == ["-I", "-I", "python3 -P", here]
     assert not planted.exists()

@@ -10,6 +10,7 @@ ROOT = Path(__file__).resolve().parents[2]
 LOCKS = (
     "requirements.lock",
     "tests/fuzz/requirements.lock",
+    "tools/packaging/requirements.lock",
     "tools/supply/requirements.lock",
     "bench/drishti_requirements.lock",
 )
