@@ -116,6 +116,36 @@ def test_a_window_without_an_operation_is_a_rate_of_nothing() -> None:
     assert summary["ramp_ns"] == 3 * SECOND
 
 
+@pytest.mark.parametrize("late_ns", [0, 100, SECOND // 2, 2 * SECOND + 7])
+def test_a_last_interval_that_ends_late_counts_with_all_its_time(late_ns: int) -> None:
+    """The engine's last interval ends with the last operation, and is longer where the collector was late."""
+    intervals = [interval(n, 100 * 2**n) for n in range(5)]
+    intervals.append({**interval(5, 900), "end_ns": 6 * SECOND + late_ns})
+    changed, summary = measure_steady({"intervals": intervals}, SUMMARY, asked(windows=3))
+    first = 3 + late_ns // SECOND
+    assert summary["steady"]["steady"] is False
+    assert summary["ramp_ns"] == first * SECOND
+    assert summary["ramp_ns"] + summary["measured_ns"] == 6 * SECOND + late_ns
+    counted = sum(100 * 2**n for n in range(first, 5)) + 900
+    assert summary["directions"]["read"]["operations"] == counted
+    assert [i["index"] for i in changed["intervals"] if i["measured"]] == list(range(first, 6))
+
+
+def test_a_last_interval_longer_than_all_windows_is_the_measured_one() -> None:
+    intervals = [interval(0, 10), {**interval(1, 900), "end_ns": 10 * SECOND}]
+    _, summary = measure_steady({"intervals": intervals}, SUMMARY, asked(windows=3))
+    assert (summary["ramp_ns"], summary["measured_ns"]) == (SECOND, 9 * SECOND)
+    assert summary["directions"]["read"]["operations"] == 900
+
+
+def test_windows_without_an_operation_count_at_the_end_too() -> None:
+    """One operation was held up for two windows, and ended in a third that the trial's end cut short."""
+    _, summary = measure_steady(record([100, 50, 200, 100, 0, 0]), SUMMARY, asked(windows=3))
+    assert summary["steady"]["steady"] is False
+    assert (summary["ramp_ns"], summary["measured_ns"]) == (4 * SECOND, 3 * SECOND)
+    assert summary["directions"]["read"]["operations"] == 100
+
+
 @pytest.mark.parametrize("counts", [[], [100, 100]])
 def test_a_trial_that_is_too_short_keeps_its_interval_and_says_so(counts: list[int]) -> None:
     _, summary = measure_steady(record(counts), SUMMARY, asked())

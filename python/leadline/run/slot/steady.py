@@ -64,24 +64,28 @@ class SteadyWatch:
 def _whole_windows(record: Mapping[str, Any], asked: SteadyState) -> list[tuple[int, float]]:
     """(start in ns, operations per second) of each measured window that was not cut short, in order.
 
-    A window without an operation has the rate 0. The last window of a running trial may still be growing,
-    but the engine hands over whole ones only.
+    A window without an operation has the rate 0, up to the one that the trial's end cut short. The last
+    window of a running trial may still be growing, but the engine hands over whole ones only. A trial's last
+    interval is longer than a window where its last operation ended late, or the collector came late. One as
+    long as several hides their rates: they are nan, which is never steady.
     """
-    counts: dict[int, int] = {}
+    rates: dict[int, float] = {}
     starts: dict[int, int] = {}
+    end = 0
     for interval in record["intervals"]:
-        whole = interval["end_ns"] - interval["start_ns"] >= asked.window
-        if interval["measured"] and whole and interval["direction"] != "sync":
-            index = interval["index"]
-            counts[index] = counts.get(index, 0) + interval["operations"]
-            starts[index] = interval["start_ns"]
-    if not counts:
+        if not interval["measured"] or interval["direction"] == "sync":
+            continue
+        length_ns, index = interval["end_ns"] - interval["start_ns"], interval["index"]
+        covered = length_ns // asked.window
+        end = max(end, index + covered)
+        rate = interval["operations"] * 1e9 / length_ns if covered == 1 else math.nan
+        for window in range(index, index + covered):
+            rates[window] = rates.get(window, 0.0) + rate
+            starts[window] = interval["start_ns"] + (window - index) * asked.window
+    if not rates:
         return []
-    first = min(counts)
-    return [
-        (starts[first] + (index - first) * asked.window, counts.get(index, 0) * 1e9 / asked.window)
-        for index in range(first, max(counts) + 1)
-    ]
+    first = min(rates)
+    return [(starts[first] + (n - first) * asked.window, rates.get(n, 0.0)) for n in range(first, end)]
 
 
 def measure_steady(
@@ -98,10 +102,13 @@ def measure_steady(
     start_ns = windows[found.first][0]
     end_ns = start_ns + (found.end - found.first) * asked.window
     intervals = [
-        {**i, "measured": bool(i["measured"] and start_ns <= i["start_ns"] and i["end_ns"] <= end_ns)}
+        {**i, "measured": bool(i["measured"] and i["start_ns"] < end_ns and i["end_ns"] > start_ns)}
         for i in record["intervals"]
     ]
     chosen = [i for i in intervals if i["measured"]]
+    # What is counted and the time that it took are of the same intervals, also where the last one is longer.
+    start_ns = min([start_ns, *(i["start_ns"] for i in chosen)])
+    end_ns = max([end_ns, *(i["end_ns"] for i in chosen)])
     counted = {
         name: {key: sum(i.get(key, 0) for i in chosen if i["direction"] == name) for key in sums}
         for name, sums in summary["directions"].items()
