@@ -189,12 +189,11 @@ sbom: .venv/.installed ## A bill of materials of all of it: target/sbom/leadline
 notices: .venv/.installed ## The notices of what pages and the wheel redistribute, anew from the packages (npm, cargo)
 	$(BIN)/python tools/notices.py
 
-lock: .venv/.installed ## Resolve the Python dependencies anew into requirements.lock
-	$(BIN)/pip-compile --quiet --extra dev --generate-hashes --strip-extras --allow-unsafe --no-header \
-	  --no-emit-index-url --no-emit-trusted-host --no-emit-find-links --output-file requirements.lock pyproject.toml
-	$(BIN)/pip-compile --quiet --generate-hashes --strip-extras --allow-unsafe --no-header \
-	  --no-emit-index-url --no-emit-trusted-host --no-emit-find-links \
-	  --output-file tools/packaging/requirements.lock tools/packaging/requirements.in
+PIP_COMPILE := $(BIN)/pip-compile --quiet --generate-hashes --strip-extras --allow-unsafe --no-header \
+  --no-emit-index-url --no-emit-trusted-host --no-emit-find-links
+lock: .venv/.installed ## Resolve the Python dependencies anew into the lock files of the package and of the bundle
+	$(PIP_COMPILE) --extra dev --output-file requirements.lock pyproject.toml
+	$(PIP_COMPILE) --output-file tools/packaging/requirements.lock tools/packaging/requirements.in
 
 clean: ## Remove what the build made
 	rm -rf .venv target dist demo

@@ -52,7 +52,7 @@ def test_a_dependency_that_the_lock_lacks_is_an_error() -> None:
 
 @pytest.fixture
 def bundle(tmp_path: Path) -> Path:
-    """A bundle as it is unpacked, with scripts in the place of Python and of leadline."""
+    """A bundle as it is unpacked, with scripts instead of Python and leadline."""
     top = tmp_path / "bundle"
     for name in ("leadline-1/python/bin/python9", "leadline-1/bin/leadline"):
         script(top / name, "exit 0")
@@ -102,7 +102,7 @@ def test_removing_leaves_what_others_put_there(bundle: Path, tmp_path: Path) -> 
     kept = tmp_path / "kept"
     kept.mkdir()
     with (prefix / ".leadline-install").open("a") as ours:
-        ours.write("../kept\nleadline-1/../../kept\nbin/other\n")
+        ours.write("../kept\nleadline-1/../../kept\nbin/other\nleadline-* *\n")
     assert install(bundle, "--uninstall", "--prefix", str(prefix)).returncode == 0
     assert names_in(prefix) == ["bin"]
     assert names_in(prefix / "bin") == ["other"]
@@ -118,10 +118,13 @@ def test_removing_leaves_what_others_put_there(bundle: Path, tmp_path: Path) -> 
 )
 def test_what_does_not_start_is_not_installed(bundle: Path, tmp_path: Path, broken: str, words: str) -> None:
     script(bundle / broken, "exit 1")
-    done = install(bundle, "--prefix", str(tmp_path / "p"))
-    assert done.returncode == 1
-    assert words in done.stderr
-    assert not (tmp_path / "p").exists()
+    (tmp_path / "there").mkdir()
+    for prefix in ("a/new/p", "there"):
+        done = install(bundle, "--prefix", str(tmp_path / prefix))
+        assert done.returncode == 1
+        assert words in done.stderr
+    assert not (tmp_path / "a").exists()
+    assert names_in(tmp_path / "there") == []
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,11 @@ here=$(cd "$(dirname "$0")" && pwd -P)
 prefix=${HOME:-/nonexistent}/leadline
 action=install
 fail() { echo "install.sh: $1" >&2; exit 1; }
+installed() { # what this script put into the prefix, by its own list: other words there are not believed
+  while read -r name; do
+    case $name in bin/leadline) echo "$name" ;; *[!A-Za-z0-9._+-]* | *..*) ;; leadline-*) echo "$name" ;; esac
+  done <"$ours"
+}
 while [ $# -gt 0 ]; do
   case $1 in
     --prefix) [ $# -ge 2 ] || fail "--prefix needs a directory"; prefix=$2; shift ;;
@@ -26,9 +31,7 @@ ours=$prefix/.leadline-install
 
 if [ "$action" = uninstall ]; then
   [ -f "$ours" ] || fail "$prefix has no leadline that this script installed"
-  while read -r name; do
-    case $name in leadline-*/* | *..*) ;; leadline-* | bin/leadline) rm -rf "${prefix:?}/$name" ;; esac
-  done <"$ours"
+  for name in $(installed); do rm -rf "${prefix:?}/$name"; done
   rm -f "$ours"
   rmdir "$prefix/bin" 2>/dev/null || true
   rmdir "$prefix" 2>/dev/null || echo "$prefix stays: it has other files"
@@ -44,35 +47,36 @@ if [ -e "$prefix/@NAME@" ] || [ -e "$prefix/bin/leadline" ]; then
   [ -f "$ours" ] || fail "$prefix has a leadline that this script did not install: name another --prefix"
 fi
 
-made=""
-[ -d "$prefix" ] || made=$prefix
-mkdir -p "$prefix/bin" || fail "$prefix cannot be made: name another with --prefix"
+near=$prefix # the nearest directory that is there
+while [ ! -e "$near" ]; do near=$(dirname "$near"); done
 need=$(du -sk "$here/@NAME@" | awk '{print $1}')
-free=$(df -Pk "$prefix" | awk 'NR == 2 {print $4}')
+free=$(df -Pk "$near" | awk 'NR == 2 {print $4}')
+[ "$free" -gt "$need" ] || fail "$near has $((free / 1024)) MB free, and leadline needs $((need / 1024)) MB"
 new=$prefix/.@NAME@.new.$$
-undo() {
+undo() { # what was made and is empty goes, up to what was there
   rm -rf "$new"
-  [ -z "$made" ] || rmdir "$prefix/bin" "$prefix" 2>/dev/null || true
+  made=$prefix
+  while [ "$made" != "$near" ] && rmdir "$made" 2>/dev/null; do made=$(dirname "$made"); done
 }
 trap undo EXIT
 trap 'exit 1' HUP INT TERM
-[ "$free" -gt "$need" ] || fail "$prefix has $((free / 1024)) MB free, and leadline needs $((need / 1024)) MB"
+mkdir -p "$prefix" || fail "$prefix cannot be made: name another with --prefix"
 cp -R "$here/@NAME@" "$new" || fail "$prefix could not be written"
 "$new/python/bin/@PYTHON@" -I -c "" 2>/dev/null ||
   fail "programs in $prefix cannot be started: is it mounted noexec? Name another with --prefix"
 "$new/bin/leadline" --version >/dev/null || fail "leadline does not start from $prefix"
 
+mkdir -p "$prefix/bin" || fail "$prefix/bin cannot be made"
 old=""
 if [ -f "$ours" ]; then
-  while read -r name; do
+  for name in $(installed); do
     case $name in leadline-*) [ ! -e "$prefix/$name" ] || { mv "$prefix/$name" "$new.old"; old=$new.old; } ;; esac
-  done <"$ours"
+  done
 fi
 mv "$new" "$prefix/@NAME@"
 [ -z "$old" ] || rm -rf "$old"
 ln -sf "../@NAME@/bin/leadline" "$prefix/bin/leadline"
 cp "$0" "$prefix/@NAME@/install.sh"
 printf '%s\n' "@NAME@" bin/leadline >"$ours"
-made=""
 echo "leadline @VERSION@ is installed: $prefix/bin/leadline"
 echo "remove it with: $prefix/@NAME@/install.sh --uninstall --prefix $prefix"

@@ -5,11 +5,7 @@ set -euo pipefail
 cd "$(dirname "$0")/../.."
 
 place=target/packaging/tools
-lock=tools/packaging/requirements.lock
-[ -e "$place/.installed" ] && [ ! "$lock" -nt "$place/.installed" ] && exit 0
-rm -rf "$place"
-"${PYTHON:-python3}" -m venv "$place"
-"$place/bin/python" -m pip install --quiet --require-hashes --requirement "$lock"
+tools/environment.sh "$place" tools/packaging/requirements.lock
 zig=$PWD/$("$place/bin/python" -c "import os, ziglang; print(os.path.relpath(ziglang.__path__[0]))")/zig
 for tool in cc c++ ar ranlib; do
   target=""
@@ -22,4 +18,3 @@ exec "$zig" $tool $target "\$@"
 END
   chmod 0755 "$place/bin/zig-$tool"
 done
-touch "$place/.installed"

@@ -27,13 +27,14 @@ rm -f "$here"/dist/leadline-*.whl
 (cd "$source" && maturin build --release --locked --quiet --zig --compatibility manylinux_2_17 --out "$here/dist")
 
 wheel=$(echo "$here"/dist/leadline-*.whl)
-parts=$(unzip -Z1 "$wheel")
+opened=$here/opened
+rm -rf "$opened"
+"$bin/python" -m zipfile --extract "$wheel" "$opened"
 for part in _core.abi3.so lib/libleadline_tracer.so lib/libleadline_xrootd.so report/templates/$(basename python/leadline/report/templates/vega-*.js); do
-  grep -qxF "leadline/$part" <<<"$parts" || fail "it lacks leadline/$part"
+  [ -s "$opened/leadline/$part" ] || fail "it lacks leadline/$part"
 done
-for library in $(grep '\.so$' <<<"$parts"); do
-  unzip -p "$wheel" "$library" >"$here/library.so"
-  newest=$(objdump -T "$here/library.so" | grep -o 'GLIBC_[0-9.]*' | sort -uV | tail -n 1)
+for library in $(find "$opened" -name '*.so'); do
+  newest=$(objdump -T "$library" | grep -o 'GLIBC_[0-9.]*' | sort -uV | tail -n 1)
   [ "$(printf '%s\nGLIBC_2.17\n' "$newest" | sort -V | tail -n 1)" = GLIBC_2.17 ] || fail "$library needs $newest"
 done
 "$bin/abi3audit" --strict "$wheel" >/dev/null || fail "abi3audit finds calls outside of Python's stable interface"

@@ -11,9 +11,4 @@ for tool in cargo-deny@$deny cargo-cyclonedx@$cyclonedx; do
   rm -rf "$place/build"
   touch "$place/.$tool"
 done
-if ! cmp --silent tools/supply/requirements.lock "$place/python/.installed"; then
-  rm -rf "$place/python"
-  .venv/bin/python -m venv "$place/python"
-  "$place/python/bin/pip" install --quiet --require-hashes --requirement tools/supply/requirements.lock
-  cp tools/supply/requirements.lock "$place/python/.installed"
-fi
+tools/environment.sh "$place/python" tools/supply/requirements.lock

@@ -224,7 +224,7 @@ def _slow_ops(checks: Mapping[str, str]) -> int:
     total = 0
     for code, text in slow_checks(checks).items():
         found = _FIRST_NUMBER.search(text) if code in SLOW_OPERATIONS else None
-        # "0 slow ops, oldest one blocked for 30 sec" is said of one that has just become slow.
+        # Of one that has just become slow Ceph reports "0 slow ops, oldest one blocked for 30 sec".
         total += max(int(found.group()), 1) if found else 1
     return total
 

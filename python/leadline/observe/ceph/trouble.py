@@ -9,6 +9,9 @@ SLOW_OPERATIONS = frozenset({"SLOW_OPS", "REQUEST_SLOW", "REQUEST_STUCK"})
 # These count metadata servers, not operations; each means that one operation at least is slow.
 SLOW_SERVERS = frozenset({"MDS_SLOW_METADATA_IO", "MDS_SLOW_REQUEST"})
 
+IN_ERROR = "the cluster is in HEALTH_ERR"
+SLOW = "the cluster reports slow operations"
+
 
 def slow_checks(checks: Mapping[str, str]) -> dict[str, str]:
     """Those of `checks` (codes with their summaries) that report slow operations."""
@@ -18,9 +21,9 @@ def slow_checks(checks: Mapping[str, str]) -> dict[str, str]:
 def cluster_trouble(health: str, checks: Mapping[str, str]) -> str:
     """Why a cluster must not get more load, with its checks; "" where nothing forbids it."""
     if health == "HEALTH_ERR":
-        return f"the cluster is in HEALTH_ERR ({_named(checks)})"
+        return f"{IN_ERROR} ({_named(checks)})"
     if slow := slow_checks(checks):
-        return f"the cluster reports slow operations ({_named(slow)})"
+        return f"{SLOW} ({_named(slow)})"
     return ""
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from leadline.counters.catalogue import trial_figures
-from leadline.observe.ceph.trouble import cluster_trouble
+from leadline.observe.ceph.trouble import IN_ERROR, SLOW, cluster_trouble
 from leadline.observe.client import Observer
 from leadline.observe.model import ClusterState, Sample
 
@@ -47,9 +47,9 @@ class Watch:
         for sample in fresh:
             if (sample.source, sample.subject) == ("ceph", "cluster"):
                 if sample.metric == "health" and sample.value >= _HEALTH_ERR:
-                    self._judge("the cluster is in HEALTH_ERR")
+                    self._judge(IN_ERROR)
                 if sample.metric == "slow_ops" and sample.value > 0:
-                    self._judge("the cluster reports slow operations")
+                    self._judge(SLOW)
         return self.trouble is not None
 
     def check(self, state: ClusterState | None) -> None:
