@@ -1,9 +1,10 @@
-"""`make kills`: kills at random moments, on every way that a lab has and on a local directory.
+"""`make kills`: kills at random moments of `run`, `replay` and `trace`, on a lab and on a local directory.
 
-A study is begun, killed, resumed, killed again, and ended at last by `run --resume` or by `undo`. Then its
-result is whole, no process of it runs, and nothing of it is left on the storage, as a second reader of that
-storage sees it. `--seed` makes the moments again; what failed stays to be looked into. Ctrl-C lets the
-studies that are under way end, and says what was done.
+A study or replay is begun, killed, resumed, killed again, and ended at last by `run --resume` or by `undo`.
+Then its result is whole, no process of it runs, and nothing of it is left on the storage, as a second reader
+of that storage sees it. A trace is killed once, and what it recorded is recovered: see `killed_traces.py`.
+`--seed` makes the moments again; what failed stays to be looked into. Ctrl-C lets what is under way end, and
+reports what was done.
 """
 
 from __future__ import annotations
@@ -21,10 +22,12 @@ import tempfile
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import NamedTuple
 
+import killed_traces
 from measured import (
     BRIEF,
     CACHED,
@@ -59,17 +62,35 @@ Listing = Callable[[], str]
 
 @dataclass(frozen=True)
 class Way:
-    """A target, what its commands need in their environment, and how another program lists its storage."""
+    """A target, what its commands need in their environment, and how another program lists its storage.
+
+    `trace` is what is replayed there; without it a study is run.
+    """
 
     name: str
     where: str
     variables: dict[str, str]
     listing: Listing
+    trace: Path | None = None
+
+    def begin(self, place: Path, out: Path) -> tuple[str, ...]:
+        """The command that is killed, with its result at `out`."""
+        last = ("--target", f"a={self.where}", "--out", str(out), "--quiet", "--seed", "1")
+        if self.trace is not None:
+            return ("replay", str(self.trace), "--blocks", "2", *last)
+        study = place / "study.yaml"
+        study.write_text(STUDY + WORKS_OF.get(self.name, WORKS))
+        return ("run", str(study), *last)
 
 
-def study_of(way: Way) -> str:
-    """The study that is killed on a way."""
-    return STUDY + WORKS_OF.get(way.name, WORKS)
+class TracedCommand(NamedTuple):
+    """A command that is traced, with what a way has."""
+
+    name: str = "trace"
+
+    def listing(self) -> str:
+        """Nothing: what is left of a trace is a failure of its own."""
+        return ""
 
 
 @dataclass
@@ -172,9 +193,8 @@ def run(way: Way, words: tuple[str, ...]) -> subprocess.CompletedProcess[str]:
 
 def one_study(way: Way, place: Path, moment: random.Random, longest_s: float, tally: Tally) -> float:
     """A study on one way from its first kill to its end; how long a whole run takes, as far as is known."""
-    study, out = place / "study.yaml", place / "r"
-    study.write_text(study_of(way))
-    new = ("run", str(study), "--target", f"a={way.where}", "--out", str(out), "--quiet", "--seed", "1")
+    out = place / "r"
+    new = way.begin(place, out)
     resume = ("run", "--resume", str(out), "--quiet")
     for _ in range(moment.randint(1, MOST_KILLS_OF_A_STUDY)):
         whole = not (out / "manifest.json").exists()
@@ -219,7 +239,16 @@ def end(way: Way, out: Path, new: tuple[str, ...], resume: tuple[str, ...], undo
     assert study_id not in way.listing(), f"leadline-{study_id} is left on {way.where}"
 
 
-def lane(ways: list[Way], place: Path, seed: str, tally: Tally) -> None:
+def one_trace(place: Path, moment: random.Random, longest_s: float, tally: Tally) -> None:
+    """A traced command whose leadline is killed once."""
+    killed = killed_traces.one(place, moment.uniform(0, longest_s), group=moment.random() < 0.25)
+    with tally.lock:
+        tally.kills["trace"] += killed
+        tally.ended_before += not killed
+        tally.studies["trace"] += 1
+
+
+def lane(ways: Sequence[Way | TracedCommand], place: Path, seed: str, tally: Tally) -> None:
     """Study after study, on the ways in turn, each kill within the time that its way needs undisturbed."""
     moment = random.Random(seed)  # noqa: S311 - moments, not secrets
     longest: dict[str, float] = {}
@@ -229,32 +258,26 @@ def lane(ways: list[Way], place: Path, seed: str, tally: Tally) -> None:
                 return
             own = Path(tempfile.mkdtemp(dir=place))
             try:
-                if way.name not in longest:
-                    longest[way.name] = undisturbed(way, own)
-                longest[way.name] = one_study(way, own, moment, longest[way.name], tally)
+                if isinstance(way, TracedCommand):
+                    if way.name not in longest:
+                        longest[way.name] = killed_traces.undisturbed_s(own / "undisturbed")
+                    one_trace(own, moment, longest[way.name], tally)
+                else:
+                    if way.name not in longest:
+                        longest[way.name] = undisturbed(way, own)
+                    longest[way.name] = one_study(way, own, moment, longest[way.name], tally)
             except Exception as error:  # one failure must not hide the next
                 tally.failures.append(f"{way.name}: {error!r}\n  look into {own}")
-                continue
-            shutil.rmtree(own)
+            else:
+                shutil.rmtree(own)
 
 
 def undisturbed(way: Way, place: Path) -> float:
     """Seconds that the study takes on this way when nobody kills it."""
-    study = place / "study.yaml"
-    study.write_text(study_of(way))
     said = ""
     for number in range(TRIES):
         began = time.monotonic()
-        words = (
-            "run",
-            str(study),
-            "--target",
-            f"a={way.where}",
-            "--out",
-            str(place / f"u{number}"),
-            "--quiet",
-        )
-        done = run(way, words)
+        done = run(way, way.begin(place, place / f"u{number}"))
         if done.returncode != EXIT_FAILED:
             assert_measured(done, place / f"u{number}", *EXPECTED)
             return time.monotonic() - began
@@ -281,7 +304,14 @@ def main() -> int:
     with lab(place) as directory:
         local = place / "local"
         local.mkdir()
-        ways = [Way("local", str(local), {}, lambda: names_in(local)), *ways_of(directory)]
+        runs = [Way("local", str(local), {}, lambda: names_in(local)), *ways_of(directory)]
+        trace = killed_traces.traced(place / "replayed")
+        replays = [
+            replace(way, name=f"replay {way.name}", trace=trace)
+            for way in runs
+            if way.name in ("local", "ceph-fuse")
+        ]
+        ways = [*runs, *replays, TracedCommand()]
         lanes = [
             threading.Thread(
                 target=lane, args=(ways[number:] + ways[:number], place, f"{options.seed}.{number}", tally)
@@ -295,9 +325,9 @@ def main() -> int:
         left = [way.name for way in ways if "leadline-" in way.listing()]
     for way in ways:
         sys.stdout.write(
-            f"{way.name:14} {tally.kills[way.name]:5} kills {tally.studies[way.name]:5} studies\n"
+            f"{way.name:16} {tally.kills[way.name]:5} kills {tally.studies[way.name]:5} studies\n"
         )
-    sys.stdout.write(f"{'all':14} {tally.kills.total():5} kills {tally.studies.total():5} studies\n")
+    sys.stdout.write(f"{'all':16} {tally.kills.total():5} kills {tally.studies.total():5} studies\n")
     sys.stdout.write(
         f"ended before their kill: {tally.ended_before}; something left on: {', '.join(left) or 'none'}\n"
     )

@@ -14,7 +14,7 @@ from leadline.store.journal import read_journal
 from leadline.store.making import leftovers
 from leadline.store.reader import open_result
 from measured import CACHED, assert_killed_or_went_on, assert_measured
-from support import Command, Start, command_line
+from support import Command, Start
 from whole import assert_complete, wait_until_workers_are_gone
 
 KILLS_EACH = 6
@@ -95,25 +95,3 @@ def assert_whole(
     assert beside == (
         {left.path.name for left in leftovers(out.parent) if not left.certain} if stale else set()
     )
-
-
-def test_logs_of_a_killed_trace_go_when_the_next_result_is_made_there(
-    leadline: Command, tmp_path: Path
-) -> None:
-    began, script = tmp_path / "began", 'touch "$0"; read line'
-    words = ("trace", "--via", "preload", "-o", str(tmp_path / "r"), "--")
-    with subprocess.Popen(
-        command_line(*words, "sh", "-c", script, str(began)), stdin=subprocess.PIPE, stdout=subprocess.DEVNULL
-    ) as process:
-        end = time.monotonic() + 30
-        while not began.exists():
-            assert time.monotonic() < end
-            time.sleep(0.02)
-        (logs,) = tmp_path.glob(".leadline-*")
-        assert leftovers(tmp_path) == []
-        process.kill()
-        process.wait()
-        assert leftovers(tmp_path) == [(logs, True)]  # also while the command still runs that was traced
-    done = leadline(*words, "true")
-    assert done.returncode == 0, done.stderr
-    assert {path.name for path in tmp_path.iterdir()} == {"began", "r"}

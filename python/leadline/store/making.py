@@ -2,6 +2,7 @@
 
 Each is marked, and its mark locked, until it is whole or gone. The kernel frees the lock of a killed command,
 so what such a one left is told from what is being made, and removed by the next that makes something there.
+A directory with a `recovery.json` stays until its owner recovers or removes it: a killed trace left its logs.
 """
 
 from __future__ import annotations
@@ -11,17 +12,21 @@ import fcntl
 import json
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from leadline.durable import is_unfinished, sync_directory, unfinished
+from leadline.durable import is_unfinished, sync_directory, unfinished, write_whole
 from leadline.errors import LeadlineError, UsageError
+from leadline.foreign import parse_json, read_plain
 from leadline.removal import discard_tree, open_directory
 from leadline.store.files import MARK, make_parents
 from leadline.trusted import own_place, why_not_place
 
+RECOVERY = "recovery.json"
+RECOVERY_FORMAT = "leadline.recovery/1"
+_RECOVERY_BYTES_MAX = 1 << 20
 _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 _OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
 
@@ -30,11 +35,18 @@ class Leftover(NamedTuple):
     """A directory under such a name, which nobody here holds.
 
     `certain`: this account's command made it since this host was started, and was killed. Any other could be
-    of an older version, or on storage that another host shares.
+    of an older version, or on storage that another host shares. `recovery` is its `recovery.json`, None where
+    it has none.
     """
 
     path: Path
     certain: bool
+    recovery: dict[str, Any] | None = None
+
+    @property
+    def place(self) -> Path:
+        """Where the result was to be."""
+        return self.path.with_name((self.recovery or {}).get("place", self.path.name))
 
 
 @contextmanager
@@ -141,16 +153,49 @@ def leftovers(directory: Path) -> list[Leftover]:
     for path in _unfinished_in(directory):
         with suppress(OSError, LeadlineError), _opened(path) as (opened, held):
             if held is not None and os.fstat(opened).st_uid == os.geteuid():
-                found.append(Leftover(path, held))
+                found.append(Leftover(path, held, _recovery(opened)))
     return found
 
 
-def remove_leftovers(directory: Path) -> list[Path]:
-    """Remove those that are certain; what was removed."""
+def recoverable(place: Path) -> Leftover | None:
+    """What a killed command left for a result at `place`, or at `place` itself; the newest of several."""
+    path = Path(os.path.abspath(place))  # noqa: PTH100 - a link at the end is not followed
+    found = [one for one in leftovers(path.parent) if one.recovery and path in (one.place, one.path)]
+    return max(found, key=lambda one: str((one.recovery or {}).get("created")), default=None)
+
+
+def write_recovery(directory: Path, place: Path, content: Mapping[str, Any]) -> None:
+    """Keep a directory that is being made for `place`, should its maker be killed."""
+    known = {"format": RECOVERY_FORMAT, "place": place.name, **content}
+    write_whole(directory / RECOVERY, json.dumps(known).encode())
+
+
+def _recovery(directory: int) -> dict[str, Any] | None:
+    """The recovery file of an open directory; None where there is none that this account wrote."""
+    with suppress(OSError, ValueError):
+        file = Path(f"/proc/self/fd/{directory}") / RECOVERY
+        found = parse_json(read_plain(file, _RECOVERY_BYTES_MAX, own=True))
+        if isinstance(found, dict) and found.get("format") == RECOVERY_FORMAT:
+            name = found.get("place")
+            return (
+                found if isinstance(name, str) and name not in ("", ".", "..") and "/" not in name else None
+            )
+    return None
+
+
+def remove_leftovers(directory: Path, place: Path | None = None) -> list[Path]:
+    """Remove those that are certain, and of the recoverable ones those for `place`; what was removed.
+
+    A `place` that is a leftover itself is removed unless its maker is at work on this host.
+    """
+    wanted = None if place is None else Path(os.path.abspath(place))  # noqa: PTH100 - as above
     removed = []
     for path in _unfinished_in(directory):
         with suppress(OSError, LeadlineError), _opened(path) as (opened, held):
-            if held:
+            recovery = _recovery(opened)
+            if recovery and wanted not in (path, path.with_name(recovery["place"])):
+                continue
+            if held or (recovery and held is False and path == wanted):
                 discard_tree(path, opened)
                 if not os.path.lexists(path):
                     removed.append(path)

@@ -14,6 +14,7 @@ from leadline.foreign import RESTORE, parse_json, read_plain, reading
 from leadline.store.bundles.read import BundledResult
 from leadline.store.files import JOURNAL, MANIFEST, PROOF, RESULT_FORMAT, RESULT_VERSION
 from leadline.store.journal import Event, read_journal
+from leadline.store.making import recoverable
 from leadline.store.parquet import SampleLines, sample_lines_of
 from leadline.store.rows import read_rows
 from leadline.store.tables import TABLES, LatencyRow, SeriesRow, TrialRow, schema
@@ -146,6 +147,11 @@ def check_manifest(path: Path) -> dict[str, Any]:
     """The manifest, or a ResultError that says what is wrong with it."""
     file = path / MANIFEST
     if not os.path.isdir(path):  # noqa: PTH112 - Path's raises where a parent may not be searched
+        if recoverable(path):
+            raise ResultError(
+                f"{path} is not there: the trace that was to be stored in it was killed",
+                f"store what it recorded: leadline trace --recover {quoted(path)}",
+            )
         raise ResultError(f"{path} is not a directory", "name the directory that `leadline run --out` wrote")
     if not os.path.lexists(file):
         raise ResultError(

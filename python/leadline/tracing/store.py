@@ -13,9 +13,11 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
+from leadline.durable import sync_directory
 from leadline.errors import ResultError, StoreError, UsageError
 from leadline.foreign import parse_json, reading
-from leadline.store.files import storing, write_table
+from leadline.store.files import make_parents, storing, write_table
+from leadline.store.making import making
 from leadline.store.parquet import StoredTable, fitted, opened
 from leadline.store.reader import KIND_TRACE, Result
 from leadline.store.writer import ResultWriter, create_result
@@ -94,18 +96,33 @@ def create_trace_result(
     one object a copy (`copy`, `wall_s`, `end`, `status`, `cpu_user_ns`, `cpu_system_ns`, `memory_bytes_max`).
     """
     manifest = {"kind": KIND_TRACE, "id": secrets.token_hex(4), "title": title, **details}
-    writer = create_result(path, manifest, now_ns)
+    if path.exists() or path.is_symlink():
+        raise UsageError(f"{path} exists already", "name another directory with -o")
+    try:
+        make_parents(path)
+        with making(path, 0o700) as (directory, _):
+            _write_result(directory / "result", manifest, tables, now_ns)
+            (directory / "result").rename(path)
+        sync_directory(path.parent)
+    except (OSError, StoreError) as error:
+        raise UsageError(
+            f"the trace cannot be stored in {path}: {getattr(error.__cause__ or error, 'strerror', error)}",
+            "free space, or name a directory elsewhere with -o",
+        ) from None
+
+
+def _write_result(
+    place: Path, manifest: dict[str, Any], tables: Mapping[str, TraceTables], now_ns: Callable[[], int]
+) -> None:
+    try:
+        writer = create_result(place, manifest, now_ns)
+    except UsageError as error:  # which names a place that is gone by now
+        raise StoreError(error.message.rpartition(": ")[2], file=str(place)) from None
     try:
         for trial, content in tables.items():
             write_trace(writer, trial, content)
             writer.journal("trial_finished", trial=trial)
         writer.journal("traced", trials=list(tables))
-    except (OSError, StoreError) as error:
-        writer.discard_all()
-        raise UsageError(
-            f"the trace cannot be stored in {path}: {getattr(error.__cause__ or error, 'strerror', error)}",
-            "free space, or name a directory elsewhere with -o",
-        ) from None
     finally:
         writer.close()
 

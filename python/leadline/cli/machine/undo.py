@@ -29,15 +29,18 @@ def command(directory: Path, trusted: bool, hosts: HostsOptions) -> int:
     """Undo the changes that the journal of the result in DIRECTORY says are still in place.
 
     Only directories that carry the mark of this very result are removed; and beside the result what a
-    killed command was making there. Where the study ran on many hosts, all of them are asked: as they were
-    reached then, or as --hosts or --scheduler say. Settings that `leadline tune apply`
-    changed are put back by `leadline tune revert`.
+    killed command was making there. Where a killed trace was to be stored in DIRECTORY, what it recorded is
+    removed (`leadline trace --recover DIRECTORY` stores it). Where the study ran on many hosts, all of them
+    are asked: as they were reached then, or as --hosts or --scheduler say. Settings that `leadline tune
+    apply` changed are put back by `leadline tune revert`.
     """
     from leadline.run.session import undo_run
     from leadline.store.acting import look_at
     from leadline.store.files import MANIFEST, PROOF
-    from leadline.store.making import remove_leftovers
+    from leadline.store.making import recoverable, remove_leftovers
 
+    if not (directory / MANIFEST).exists() and recoverable(directory):
+        return _remove_trace(directory)
     seen = require_trust(directory, "remove what it says it left", trusted=trusted)
     kept_settings = _settings_back(directory, seen)
     try:
@@ -59,7 +62,7 @@ def command(directory: Path, trusted: bool, hosts: HostsOptions) -> int:
         left |= kept
     elif hosts:
         raise UsageError(f"{directory} is of one host alone", f"write: leadline undo {quoted(directory)}")
-    removed += map(str, remove_leftovers(directory.absolute().parent))
+    removed += map(str, remove_leftovers(directory.absolute().parent, directory))
     for place in removed:
         echo(f"removed: {place}")
     for place, why in left.items():
@@ -67,6 +70,21 @@ def command(directory: Path, trusted: bool, hosts: HostsOptions) -> int:
     if not removed and not left and not kept_settings:
         echo("nothing to undo")
     return EXIT_FAILED if left or kept_settings else EXIT_GOOD
+
+
+def _remove_trace(place: Path) -> int:
+    """Remove what a killed trace recorded."""
+    from leadline.store.making import recoverable, remove_leftovers
+
+    for path in remove_leftovers(place.absolute().parent, place):
+        echo(f"removed: {path}")
+    left = recoverable(place)
+    if left is not None:
+        raise UsageError(
+            f"{left.path} was left before this host started, or another host still traces into it",
+            f"if none does: leadline undo {quoted(left.path)}",
+        )
+    return EXIT_GOOD
 
 
 def _settings_back(directory: Path, seen: SeenManifest) -> tuple[str, ...]:

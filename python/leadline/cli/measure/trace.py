@@ -6,11 +6,13 @@ import json
 import os
 import platform
 import resource
+import secrets
 import signal
 import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,15 +20,16 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from leadline.cli.console import complain
-from leadline.cli.main import unforeseen
+from leadline.cli.main import EXIT_GOOD, unforeseen
 from leadline.cli.options import out_option
-from leadline.cli.paths import place_for
+from leadline.cli.paths import AskedPath, place_for
 from leadline.cli.room import require_room
 from leadline.cli.wrapping import EXIT_OWN_FAILURE, WrappingCommand
 from leadline.errors import CommandError, LeadlineError, TargetError, UsageError
 from leadline.units import quoted
 
 if TYPE_CHECKING:
+    from leadline.store.making import Leftover
     from leadline.tracing.sources.launch import Traced
     from leadline.tracing.sources.lives.survivors import SurvivorWait
     from leadline.tracing.sources.sources import Bounds, Choice
@@ -35,6 +38,7 @@ if TYPE_CHECKING:
 SEGMENTS_DEFAULT = "256M"
 SPACE_MIN_BYTES = 32 << 20
 COPIES_MAX = 1024
+DETAILS = frozenset({"created", "version", "command", "program", "program_files", "host", "options"})
 
 
 @click.command(
@@ -74,14 +78,21 @@ COPIES_MAX = 1024
     show_default=True,
     help="Longest wait for processes that the command leaves running; 0s waits for none.",
 )
+@click.option(
+    "--recover",
+    type=AskedPath(),
+    metavar="PATH",
+    help="Make the result PATH of what a killed `leadline trace -o PATH` recorded.",
+)
 @out_option()
-@click.argument("words", nargs=-1, required=True, metavar="[--] COMMAND...")
+@click.argument("words", nargs=-1, metavar="[--] COMMAND...")
 def command(
     copies: int,
     segments: str | None,
     via: str,
     memory: str,
     wait: str,
+    recover: Path | None,
     out: Path | None,
     words: tuple[str, ...],
 ) -> int:
@@ -98,8 +109,12 @@ def command(
     leadline show r
     """
     try:
-        path = place_for(out, "trace")
         bounds, patience = _bounds(segments, memory), _patience(wait)
+        if recover is not None:
+            return _recover(recover, words, out, patience)
+        if not words:
+            raise UsageError("no command is given", "write it last: leadline trace -- COMMAND...")
+        path = place_for(out, "trace")
         require_room()
         traced, choice = _trace(words, copies, via, bounds, path, patience)
     except CommandError as error:
@@ -137,6 +152,7 @@ def _trace(
 ) -> tuple[Traced, Choice]:
     """Run the command, then store what was recorded; the logs of the run itself are gone afterwards."""
     from leadline.observe.answering import in_fork
+    from leadline.store.making import write_recovery
     from leadline.tracing.counted.identity import identity
     from leadline.tracing.sources.launch import resolve, run_traced
     from leadline.tracing.sources.sources import BpfSource, PreloadSource, check_space, choose
@@ -148,11 +164,66 @@ def _trace(
     choice = choose(via, executable)  # type: ignore[arg-type]  # click has checked it
     with _logs_beside(path) as logs:
         check_space(logs, SPACE_MIN_BYTES)
+        details = _details(words, copies, choice, bounds, files)
+        patience = replace(patience, mark=secrets.token_hex(8))
         preload = choice.mode == "preload"
         with PreloadSource(logs, bounds) if preload else BpfSource(bounds) as source:
+            if preload:
+                write_recovery(logs, path, {**details, "mark": patience.mark})
             traced = run_traced(words, executable, source, copies, patience=patience)
-        _store(path, words, traced, choice, bounds, files)
+        _store(path, traced.tables, details)
     return traced, choice
+
+
+def _recover(place: Path, words: Sequence[str], out: Path | None, patience: SurvivorWait) -> int:
+    """Store what a killed trace recorded, where it was to be stored; its logs are gone afterwards."""
+    from leadline.store.making import recoverable, remove_leftovers
+    from leadline.tracing.sources.lives.survivors import wait_for_survivors
+    from leadline.tracing.sources.recovery import recovered_tables
+
+    if words or out is not None:
+        raise UsageError("--recover takes no command and no -o", "name the -o of the killed trace only")
+    left = recoverable(place)
+    if left is None or left.recovery is None:
+        raise UsageError(
+            f"no trace that was killed is left for {place}", "find them with: leadline list DIRECTORY"
+        )
+    if not left.certain and place.absolute() != left.path:
+        raise UsageError(
+            f"{left.path} was left before this host started, or another host still traces into it",
+            f"if none does: leadline trace --recover {quoted(left.path)}",
+        )
+    path = left.place
+    if path.exists() or path.is_symlink():
+        raise UsageError(
+            f"{path} exists already, and the trace was to be stored there",
+            f"move it away first; if it has this trace already: leadline undo {quoted(left.path)}",
+        )
+    mark, details = str(left.recovery.get("mark")), _recovered_details(left)
+    if running := wait_for_survivors(mark, patience, [], ()):
+        raise UsageError(
+            f"the traced command still runs: process {', '.join(map(str, running[:5]))}",
+            "recover the trace when it has ended; --wait TIME waits longer for that",
+        )
+    tables = recovered_tables(left.path, details["options"]["copies"])
+    _store(path, tables, details)
+    remove_leftovers(path.parent, left.path)
+    _say(f"{_lost_words(tables)}recovered; read it with: leadline show {quoted(path)}")
+    return EXIT_GOOD
+
+
+def _recovered_details(left: Leftover) -> dict[str, Any]:
+    """What the manifest says of a trace, as the killed command had written it down."""
+    from leadline.store.making import RECOVERY
+
+    known = {name: value for name, value in (left.recovery or {}).items() if name in DETAILS}
+    options = known.get("options")
+    copies = options.get("copies") if isinstance(options, dict) else None
+    if DETAILS - known.keys() or not isinstance(copies, int) or not 1 <= copies <= COPIES_MAX:
+        raise UsageError(
+            f"{left.path / RECOVERY} is damaged", f"remove it: leadline undo {quoted(left.path)}"
+        )
+    return {**known, "recovered": True}
 
 
 @contextmanager
@@ -175,19 +246,14 @@ def _logs_beside(path: Path) -> Iterator[Path]:
         yield logs
 
 
-def _store(
-    path: Path,
-    words: Sequence[str],
-    traced: Traced,
-    choice: Choice,
-    bounds: Bounds,
-    files: Sequence[Mapping[str, Any]],
-) -> None:
+def _details(
+    words: Sequence[str], copies: int, choice: Choice, bounds: Bounds, files: Sequence[Mapping[str, Any]]
+) -> dict[str, Any]:
+    """What the manifest says beside the tables, known before the command begins."""
     from leadline._core import version
     from leadline.observe.host import host
-    from leadline.tracing.store import create_trace_result
 
-    details = {
+    return {
         "created": datetime.now(UTC).isoformat(timespec="seconds"),
         "version": version(),
         "command": ["leadline", *sys.argv[1:]],
@@ -195,15 +261,20 @@ def _store(
         "program_files": list(files),
         "host": {**host.facts(), "python": platform.python_version()},
         "options": {
-            "copies": len(traced.ends),
+            "copies": copies,
             "via": choice.mode,
             "why": choice.reason,
             "segments_bytes": bounds.segments_bytes,
             "memory_bytes": bounds.memory_bytes,
         },
     }
-    title = Path(words[0]).name
-    create_trace_result(path, {"t0001": traced.tables}, title=title, details=details, now_ns=time.time_ns)
+
+
+def _store(path: Path, tables: TraceTables, details: Mapping[str, Any]) -> None:
+    from leadline.tracing.store import create_trace_result
+
+    title = Path(details["program"][0]).name
+    create_trace_result(path, {"t0001": tables}, title=title, details=details, now_ns=time.time_ns)
 
 
 def _how(choice: Choice) -> str:

@@ -16,7 +16,7 @@ from leadline.cli.paths import AskedPath
 from leadline.cli.read.figures import list_figures, say_figures
 from leadline.cli.read.indexes import enters, indexed_results, say_left_out
 from leadline.errors import ResultError
-from leadline.units import printable
+from leadline.units import printable, quoted
 
 if TYPE_CHECKING:
     from leadline.store.reader import Result
@@ -66,6 +66,13 @@ def _left_beside(directories: Iterable[Path]) -> Iterator[str]:
     from leadline.store.making import leftovers
 
     for left in (one for directory in sorted(directories) for one in leftovers(directory)):
+        if left.recovery:
+            named = quoted(left.place if left.certain else left.path)
+            yield (
+                f"{left.path} has the records of a trace that was killed."
+                f" Store them: leadline trace --recover {named}. Or remove them: leadline undo {named}"
+            )
+            continue
         yield f"{left.path} was left by a command that was killed" + (
             ": the next result that is made there removes it"
             if left.certain

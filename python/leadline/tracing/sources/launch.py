@@ -140,7 +140,7 @@ def run_traced(
     the command could not be started at all.
     """
     environment = given_environment() if inherited is None else inherited
-    mark = secrets.token_hex(8)
+    mark = patience.mark or secrets.token_hex(8)
     before = signal.pthread_sigmask(signal.SIG_BLOCK, FORWARDED | {signal.SIGCHLD})
     waiting: list[_Waiting] = []
     heard: list[int] = []

@@ -20,10 +20,14 @@ _POLL_S = 0.05
 
 @dataclass(frozen=True)
 class SurvivorWait:
-    """For how long at most, and who is told how many processes are waited for, once the command has ended."""
+    """For how long at most, and who is told how many processes are waited for, once the command has ended.
+
+    `mark` is what they have in their environment; empty for one of their own.
+    """
 
     seconds: float = SECONDS
     told: Callable[[int, float], None] = lambda _count, _seconds: None
+    mark: str = ""
 
 
 PATIENCE = SurvivorWait()
