@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 TRIALS_MAX = 200  # of one bundle
-FEW = 32  # so many files are opened in no time
+FEW = 8  # so many files are opened in no time
 # To read a larger file takes longer than to open it; and bundles are to cost little space and memory.
 _FILE_BYTES_MAX = 64 << 10
 _GROUP_ROWS = 1 << 16
