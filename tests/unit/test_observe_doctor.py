@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
 
+from leadline.cli import installation
 from leadline.cli.machine import doctor
 from leadline.observe import capabilities
 
@@ -30,11 +32,56 @@ def test_document_lists_every_check_with_a_remedy_where_something_is_missing() -
 
 
 def test_table_is_plain_where_no_terminal_is() -> None:
-    done = CliRunner().invoke(doctor.command)
-    assert done.exit_code == 0
-    assert "\x1b" not in done.output
-    assert "io_uring" in done.output
-    assert max(map(len, done.output.splitlines())) <= 100
+    for words in ([], ["--all"]):
+        done = CliRunner().invoke(doctor.command, words)
+        assert done.exit_code == 0
+        assert "\x1b" not in done.output
+        assert "io_uring" in done.output
+        assert max(map(len, done.output.splitlines())) <= 100
+
+
+def test_the_first_screen_names_what_works_and_has_rows_for_the_rest_only(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    checks = [
+        capabilities.Capability("leadline", "engine psync", "works", "reads", "I/O"),
+        capabilities.Capability("leadline", "charts", "missing", "no file", "pages", "Install it."),
+        capabilities.Capability("kernel", "FUSE", "works", "it opens", "ceph-fuse"),
+    ]
+    monkeypatch.setattr(doctor, "_leadline_checks", lambda: checks)
+    monkeypatch.setattr(doctor, "_path_checks", list)
+    monkeypatch.setattr(capabilities, "machine_checks", lambda _places: [])
+    monkeypatch.setattr(installation, "installation_checks", list)
+    printed = CliRunner().invoke(doctor.command).output
+    assert printed.startswith(
+        "2 of 3 parts work, 0 with limits, 1 missing.\nengines:    psync\nkernel:     FUSE\n"
+    )
+    assert "no file. It is needed for pages." in printed
+    assert "Install it." in printed
+    assert "it opens" not in printed
+    assert "it opens" in CliRunner().invoke(doctor.command, ["--all"]).output
+
+
+def test_an_installation_without_a_part_or_an_extra_says_how_it_is_got(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    package = tmp_path / "lib" / "leadline"
+    (package / "lib").mkdir(parents=True)
+    monkeypatch.setattr(installation, "PACKAGE", package)
+    (package / "lib" / "libleadline_tracer.so").touch()  # empty: it was not built
+    found = {check.name: check for check in installation.installation_checks()}
+    for part in ("tracer", "XRootD reader", "charts"):
+        assert (found[part].state, found[part].remedy) == ("missing", installation.remedy())
+    assert "make wheel" in installation.remedy()
+    (tmp_path / "pyproject.toml").touch()
+    assert "make setup" in installation.remedy()
+    monkeypatch.setattr(installation, "find_spec", lambda _name: None)
+    (tmp_path / "install.sh").touch()
+    for prefix, words in ((tmp_path, "pip install"), (tmp_path / "python", "The bundle has no extras.")):
+        monkeypatch.setattr(sys, "prefix", str(prefix))
+        extra = next(one for one in installation.installation_checks() if one.name == "hosts")
+        assert (extra.state, extra.remedy.startswith(words)) == ("missing", True)
+        assert "leadline[hosts]" in extra.remedy
 
 
 def test_missing_library_names_its_package() -> None:
@@ -53,9 +100,9 @@ def test_missing_fuse_device(tmp_path: Path) -> None:
 
 
 def test_missing_program_names_its_package() -> None:
-    checks = doctor._program_checks(lambda _name: None)
-    assert {check.state for check in checks} == {"missing"}
-    assert any("apt-get install" in check.remedy and "chromium" in check.remedy for check in checks)
+    (check,) = doctor._program_checks(lambda _name: None)
+    assert (check.name, check.state) == ("fio", "missing")
+    assert "apt-get install" in check.remedy
 
 
 def test_place_that_cannot_be_a_target(tmp_path: Path) -> None:

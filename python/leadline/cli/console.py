@@ -52,6 +52,10 @@ def complain_of_usage(error: click.ClickException) -> None:
     if isinstance(error.__cause__, LeadlineError):  # not the words are wrong, but what they name
         complain(error.__cause__)
         return
+    if isinstance(error, click.exceptions.NoArgsIsHelpError) and error.ctx is not None:
+        for line in error.ctx.get_help().splitlines():
+            echo(line, err=True)
+        return
     lines: list[str] = []
     if isinstance(error, click.UsageError) and error.ctx is not None:
         lines += error.ctx.get_usage().splitlines()

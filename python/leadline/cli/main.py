@@ -157,7 +157,7 @@ def leadline() -> None:
     """How fast a shared file system is for your work, why it is not faster, and the proof.
 
     Exit codes: 0 good, 1 the study failed, 2 usage, 3 some cell is INVALID or could not be run,
-    4 a gate did not hold.
+    4 a gate did not hold, 5 a gate is inconclusive.
     """
 
 

@@ -25,6 +25,7 @@ from leadline.cli.change.proving.own_mounts import (
 )
 from leadline.cli.change.tune_options import settings_option, state_option, way_option
 from leadline.cli.change.tune_reach import journal_of, named_lab, own_settings, system_of
+from leadline.cli.completing import complete_study
 from leadline.cli.console import echo
 from leadline.cli.machine.lab_faults import labs_at, labs_of, labs_of_result, refuse_faulted
 from leadline.cli.measure.gate_options import AskedGates
@@ -55,7 +56,7 @@ _VERB = "tune prove"  # goes on with what it began
 
 
 @click.command(short_help="Measure a study with a setting and without it, in turns")
-@click.argument("study", required=False, default="")
+@click.argument("study", required=False, default="", shell_complete=complete_study)
 @click.option(
     "--with",
     "words",

@@ -8,6 +8,7 @@ from typing import get_args
 import click
 
 from leadline.cli.change.tune_options import settings_option, state_option, way_option
+from leadline.cli.completing import complete_study
 from leadline.cli.measure.study_options import KnownServers, unbounded_study_options
 from leadline.cli.options import out_option
 from leadline.cli.paths import AskedPath, AskedUnlessValues, place_for
@@ -18,7 +19,7 @@ from leadline.units import quoted
 
 
 @click.command(short_help="Search the values of settings for a study, and prove the best")
-@click.argument("study", required=False, default="")
+@click.argument("study", required=False, default="", shell_complete=complete_study)
 @click.option(
     "--space",
     "spaces",

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from leadline.cli.completing import complete_result
 from leadline.cli.console import echo, echo_text, terminal_width
 from leadline.cli.explain.active import AskedExperiment, decide_by_experiment
 from leadline.cli.explain.diagnose_trace import of_trace, refuse_for_trace
@@ -21,6 +22,7 @@ from leadline.cli.options import ignore_health_option, out_option
 from leadline.cli.paths import AskedPath, UntouchedPath
 from leadline.cli.trust import trust_option
 from leadline.errors import UsageError
+from leadline.units import quoted
 
 if TYPE_CHECKING:
     from leadline.store.reader import Result
@@ -32,7 +34,7 @@ _LOOK, _LONGEST = "30s", "2m"
 
 
 @click.command(short_help="Say what bounds a result's cells, a traced program or a mount in use")
-@click.argument("directory", type=AskedPath(), required=False)
+@click.argument("directory", type=AskedPath(), required=False, shell_complete=complete_result)
 @click.option("--cell", "wanted", metavar="TEXT", help="Only cells with this in TARGET.WORK or their id.")
 @click.option("--live", metavar="PATH", type=UntouchedPath(), help="What goes on below PATH now.")
 @click.option(
@@ -190,15 +192,15 @@ def _of_study(result: Result, wanted: str | None, shown: _OnScreen, *, as_json: 
         echo_text(json.dumps({"format": FORMAT, "cells": cells}, indent=1, allow_nan=False))
         return
     if len(found) > 1 and wanted is None:
-        _print_table(found)
+        _print_table(found, quoted(result.path))
     for one in found if len(found) == 1 or wanted is not None else ():
         _print_cell(one, whole=shown.whole)
         if shown.figures:
             _print_figures(one.found)
 
 
-def _print_table(found: tuple[CellDiagnosed, ...]) -> None:
-    """By target first, then a line each cell; the rest with --cell."""
+def _print_table(found: tuple[CellDiagnosed, ...], word: str) -> None:
+    """By target first, then a line each cell; the rest with --cell. `word` names the result in a shell."""
     from leadline.verdict.diagnosed.by_target import by_target
 
     for words in by_target(found):
@@ -212,7 +214,10 @@ def _print_table(found: tuple[CellDiagnosed, ...]) -> None:
             echo(part)
     echo()
     echo("of it: measured, of the least that a link, the device or what is in flight allows.")
-    echo("Evidence, the way as a picture and what to do: leadline diagnose DIR --cell TARGET.WORK")
+    echo(
+        "Evidence, the I/O path as a picture and what to do:"
+        f" leadline diagnose {word} --cell {quoted(found[0].name)}"
+    )
 
 
 def _reached(should: Should | None) -> str:

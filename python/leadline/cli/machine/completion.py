@@ -24,4 +24,6 @@ def command(shell: str) -> None:
     completion = get_completion_class(shell)
     if completion is None:
         raise click.UsageError(f"no completion for {shell}")
-    echo_text(completion(leadline, {}, "leadline", "_LEADLINE_COMPLETE").source())
+    source = completion(leadline, {}, "leadline", "_LEADLINE_COMPLETE").source()
+    # Where there is nothing to offer, as behind NAME= of a target, bash offers files.
+    echo_text(source.replace("complete -o nosort -F", "complete -o nosort -o bashdefault -o default -F"))

@@ -6,6 +6,7 @@ import json
 import os
 import platform
 import shutil
+import textwrap
 from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
@@ -16,36 +17,42 @@ import click
 from leadline.cli.console import echo_text, make_console
 
 if TYPE_CHECKING:
+    from rich.table import Table
+
     from leadline.observe.capabilities import Capability
 
 _INSTALL = "apt-get install --no-install-recommends"
 # program -> (Debian package, used for)
 _PROGRAMS = {
-    "chromium": ("chromium", "tests of the report in a browser"),
-    "fio": ("fio", "comparing leadline with fio"),
+    "fio": ("fio", "`leadline run --engine fio`"),
 }
 _WIDTH = 100  # columns, on a pipe too
+_ENGINE = "engine "
+_WORKS = "leadline:  "  # room for the names of groups
 _STYLES = {"works": "green", "limited": "yellow", "missing": "red"}
 
 
 @click.command()
+@click.option("--all", "whole", is_flag=True, help="Print a row for each part that works, too.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-def command(as_json: bool) -> None:
-    """Say what works on this machine, what does not, and what to install.
+def command(whole: bool, as_json: bool) -> None:
+    """Show what works on this machine, what does not, and what to install for it.
 
-    Changes nothing; the exit code is 0 whatever is missing.
+    Nothing is changed. The exit code is 0, also where something is missing.
     """
+    from leadline.cli.installation import installation_checks
     from leadline.observe.capabilities import machine_checks
 
     # `tempfile.gettempdir` writes there to find out, where it may hang.
     temporary = next(filter(None, map(os.environ.get, ("TMPDIR", "TEMP", "TMP"))), "/tmp")  # noqa: S108
     places = {"the working directory": str(Path.cwd()), "the temporary directory": temporary}
-    checks = [*_leadline_checks(), *machine_checks(places), *_path_checks()]
+    machine, path = machine_checks(places), _path_checks()
+    checks = _together([*_leadline_checks(), *installation_checks(), *machine, *path])
     if as_json:
         document = {"format": "leadline.doctor/1", "checks": [asdict(check) for check in checks]}
         echo_text(json.dumps(document, indent=2))
         return
-    _print(checks)
+    _print(checks, whole=whole)
 
 
 def _path_checks() -> list[Capability]:
@@ -62,6 +69,7 @@ def _path_checks() -> list[Capability]:
 
 
 def _leadline_checks() -> list[Capability]:
+    from leadline.cli.installation import remedy
     from leadline.observe.capabilities import Capability
 
     used_for = "every measurement"
@@ -69,14 +77,14 @@ def _leadline_checks() -> list[Capability]:
     try:
         from leadline import _core
     except ImportError as error:
-        remedy = "Build it: `make setup` in leadline's directory."
-        return [python, Capability("leadline", "load engine", "missing", str(error), used_for, remedy)]
+        return [python, Capability("leadline", "load engine", "missing", str(error), used_for, remedy())]
     return [python, _version_check(_core.version()), *_engine_checks(_core.engines())]
 
 
 def _version_check(core: str) -> Capability:
     from importlib.metadata import PackageNotFoundError, version
 
+    from leadline.cli.installation import remedy
     from leadline.observe.capabilities import Capability
 
     name, used_for = "version", "everything"
@@ -84,11 +92,11 @@ def _version_check(core: str) -> Capability:
         package = version("leadline")
     except PackageNotFoundError:
         why = f"load engine {core}; the package is not installed, only on the path"
-        return Capability("leadline", name, "limited", why, used_for, "Install it: `make setup`.")
+        return Capability("leadline", name, "limited", why, used_for, remedy())
     if package == core:
         return Capability("leadline", name, "works", f"{core}, package and load engine", used_for)
     why = f"the package is {package}, the load engine {core}"
-    return Capability("leadline", name, "missing", why, used_for, "Build both from one source: `make setup`.")
+    return Capability("leadline", name, "missing", why, used_for, remedy())
 
 
 def _engine_checks(engines: list[dict[str, object]]) -> list[Capability]:
@@ -101,7 +109,7 @@ def _engine_checks(engines: list[dict[str, object]]) -> list[Capability]:
         why = words if available else str(engine["reason"] or "not available")
         state: State = "works" if available else "missing"
         remedy = "" if available else "Another engine is chosen by itself, and said."
-        name = f"engine {engine['name']}"
+        name = f"{_ENGINE}{engine['name']}"
         checks.append(Capability("leadline", name, state, why, f"I/O through {engine['name']}", remedy))
     return checks
 
@@ -110,7 +118,7 @@ def _lab_checks() -> list[Capability]:
     from leadline.lab import packages
     from leadline.observe.capabilities import Capability
 
-    used_for = "`leadline lab`, `make demo` with CephFS, tests on a real cluster"
+    used_for = "`leadline lab`"
     lacking = packages.missing()
     if lacking:
         why = f"not installed: {', '.join(lacking)}"
@@ -178,24 +186,60 @@ def _program_checks(which: Callable[[str], str | None]) -> list[Capability]:
     return checks
 
 
-def _print(checks: list[Capability]) -> None:
+def _together(checks: list[Capability]) -> list[Capability]:
+    """The checks of a group one after the other, groups as they came first."""
+    order = list(dict.fromkeys(check.group for check in checks))
+    return sorted(checks, key=lambda check: order.index(check.group))
+
+
+def _print(checks: list[Capability], *, whole: bool) -> None:
+    """What works by its names, the rest with what to do; or the `whole` as a row each."""
+    from rich.text import Text
+
+    console = make_console()
+    width = min(console.width, _WIDTH)
+    lacking = sum(check.state == "missing" for check in checks)
+    working = sum(check.state == "works" for check in checks)
+    limited = len(checks) - working - lacking
+    console.print(f"{working} of {len(checks)} parts work, {limited} with limits, {lacking} missing.")
+    if not whole:
+        for group, names in _names_that_work(checks).items():
+            lines = textwrap.wrap(", ".join(names), width - len(_WORKS) - 1)
+            lead = f"{group}:".ljust(len(_WORKS))
+            for line in lines:
+                console.print(Text(f"{lead} {line}"))
+                lead = " " * len(_WORKS)
+    rows = checks if whole else [check for check in checks if check.state != "works"]
+    if rows:
+        console.print(_table(rows), width=width, soft_wrap=False)
+    if not whole:
+        console.print("A row for each part: leadline doctor --all")
+
+
+def _names_that_work(checks: list[Capability]) -> dict[str, list[str]]:
+    """By group; the engines, which are many, as one group of their own."""
+    found: dict[str, list[str]] = {}
+    for check in checks:
+        if check.state == "works":
+            group = "engines" if check.name.startswith(_ENGINE) else check.group
+            found.setdefault(group, []).append(check.name.removeprefix(_ENGINE))
+    return found
+
+
+def _table(checks: list[Capability]) -> Table:
     from rich.box import SIMPLE
     from rich.markup import escape
     from rich.table import Table
 
-    console = make_console()
     table = Table(box=SIMPLE, pad_edge=False)
     for heading in ("part", "what", "state", "why, and what to do"):
         table.add_column(heading, overflow="fold")
     group = ""
     for check in checks:
         style = _STYLES[check.state]
-        why = check.why if check.state != "missing" else f"{check.why}; used for: {check.used_for}"
+        why = check.why if check.state != "missing" else f"{check.why}. It is needed for {check.used_for}."
         part = "" if check.group == group else check.group
         text = "\n".join(filter(None, (why, check.remedy)))
         table.add_row(part, check.name, f"[{style}]{check.state}[/]", escape(text))
         group = check.group
-    console.print(table, width=min(console.width, _WIDTH), soft_wrap=False)
-    lacking = sum(check.state == "missing" for check in checks)
-    working = sum(check.state == "works" for check in checks)
-    console.print(f"{working} of {len(checks)} work in full, {lacking} missing.")
+    return table

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from leadline.cli.change.proving.own_mounts import mounted_again
+from leadline.cli.completing import complete_result
 from leadline.cli.console import complain, echo
 from leadline.cli.main import EXIT_FAILED, EXIT_GOOD, EXIT_INTERRUPTED
 from leadline.cli.measure.hosts_options import HostsOptions, connected_again, reach_options
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 
 
 @click.command(short_help="Remove what an interrupted run left below its targets")
-@click.argument("directory", type=AskedPath())
+@click.argument("directory", type=AskedPath(), shell_complete=complete_result)
 @trust_option
 @reach_options
 def command(directory: Path, trusted: bool, hosts: HostsOptions) -> int:

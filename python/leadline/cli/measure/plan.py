@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from leadline.cli.completing import complete_study
 from leadline.cli.console import echo_text, make_console
 from leadline.cli.measure.hosts_options import HostsOptions, hosts_options, planned_on
 from leadline.cli.measure.study_options import KnownServers, application_options, load_plan, study_options
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 
 
 @click.command(name="plan")
-@click.argument("study", metavar="STUDY")
+@click.argument("study", metavar="STUDY", shell_complete=complete_study)
 @study_options
 @application_options
 @click.option(

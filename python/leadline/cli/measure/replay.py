@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from leadline.cli.completing import complete_result
 from leadline.cli.console import make_console
 from leadline.cli.machine.lab_faults import labs_of, refuse_faulted, under_fault_option
 from leadline.cli.main import EXIT_GOOD
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
 
 
 @click.command(short_help="Repeat a trace's calls on any target")
-@click.argument("trace", type=AskedPath())
+@click.argument("trace", type=AskedPath(), shell_complete=complete_result)
 @click.option(
     "--target",
     "targets",

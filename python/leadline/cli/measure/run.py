@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from leadline.cli.completing import complete_study
 from leadline.cli.console import make_console
 from leadline.cli.machine.lab_faults import labs_of, labs_of_result, refuse_faulted, under_fault_option
 from leadline.cli.main import EXIT_FAILED
@@ -53,7 +54,7 @@ _Asked = tuple[
 
 
 @click.command(short_help="Run a study on one or more targets, or resume one")
-@click.argument("study", required=False, default="")
+@click.argument("study", required=False, default="", shell_complete=complete_study)
 @study_options
 @application_options
 @out_option()
@@ -404,6 +405,6 @@ def _conclude(path: Path, gates: AskedGates) -> int:
     findings = build_findings(result, with_charts=False)
     write_index(path, index_rows(result, findings.cells, size))
     console = make_console()
-    show_screen(findings, console)
+    show_screen(findings, console, path)
     console.print(f"result: {path.resolve()}", markup=False)
     return gates.conclude(gates.judge(findings), findings.state, findings.required)

@@ -6,11 +6,12 @@ import json
 
 import click
 
+from leadline.cli.completing import complete_study
 from leadline.cli.console import echo, echo_text
 
 
 @click.command(name="studies")
-@click.argument("name", required=False)
+@click.argument("name", required=False, shell_complete=complete_study)
 @click.option("--schema", is_flag=True, help="Print the JSON Schema of a study, for editors.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def command(name: str | None, schema: bool, as_json: bool) -> None:

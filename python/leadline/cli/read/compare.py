@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from leadline.cli.completing import complete_result
 from leadline.cli.console import complain, echo, echo_text, make_console
 from leadline.cli.options import across_jobs_option
 from leadline.cli.paths import AskedPath
@@ -18,8 +19,8 @@ if TYPE_CHECKING:
 
 
 @click.command(short_help="Compare two results, cell by cell")
-@click.argument("base", type=AskedPath())
-@click.argument("other", type=AskedPath())
+@click.argument("base", type=AskedPath(), shell_complete=complete_result)
+@click.argument("other", type=AskedPath(), shell_complete=complete_result)
 @click.option(
     "--metric", "metrics", multiple=True, help="bandwidth, iops, latency_mean, latency_p99 …; again for more."
 )

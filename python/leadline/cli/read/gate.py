@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from leadline.cli.completing import complete_result
 from leadline.cli.console import echo_text, make_console
 from leadline.cli.files import write_file
 from leadline.cli.main import EXIT_GATE, EXIT_GOOD, EXIT_INVALID, EXIT_UNDECIDED
@@ -25,7 +26,7 @@ _STYLES = {"holds": "green", "lost": "red", "undecided": "yellow", "invalid": "b
 
 
 @click.command(short_help="Fail where a result lost more than is allowed against a baseline")
-@click.argument("new", type=AskedPath())
+@click.argument("new", type=AskedPath(), shell_complete=complete_result)
 @click.option("--baseline", type=AskedPath(), metavar="DIR", required=True, help="The old result.")
 @click.option("--allow", default="5%", show_default=True, help="The loss that is allowed.")
 @click.option("--metric", "metrics", multiple=True, help="What is checked.  [default: as `compare`]")

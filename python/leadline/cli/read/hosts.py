@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from leadline.cli.completing import complete_result
 from leadline.cli.console import echo, echo_text, make_console
 from leadline.cli.options import across_jobs_option
 from leadline.cli.paths import AskedPath
@@ -19,7 +20,9 @@ if TYPE_CHECKING:
 
 
 @click.command(short_help="Tell the host from the file system, over results of several hosts")
-@click.argument("results", nargs=-1, type=AskedPath(), metavar="RESULT RESULT…")
+@click.argument(
+    "results", nargs=-1, type=AskedPath(), metavar="RESULT RESULT…", shell_complete=complete_result
+)
 @click.option("--metric", "metrics", multiple=True, help="run_time, bandwidth, iops …; again for more.")
 @click.option("--margin", default="5%", show_default=True, help="Difference that counts as the same.")
 @across_jobs_option

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from leadline.cli.completing import complete_result
 from leadline.cli.console import echo
 from leadline.cli.files import write_file
 from leadline.cli.options import out_option
@@ -19,10 +20,11 @@ if TYPE_CHECKING:
     from leadline.verdict.model import Findings
 
 MANIFEST = "manifest.json"  # what makes a directory a result
+PAGE = "report.html"  # where a page goes that would be printed on a terminal
 
 
 @click.command(short_help="Write a report: HTML, Markdown, CSV, JSON or fio's JSON")
-@click.argument("directory", type=AskedPath())
+@click.argument("directory", type=AskedPath(), shell_complete=complete_result)
 @click.option(
     "--format",
     "form",
@@ -31,7 +33,9 @@ MANIFEST = "manifest.json"  # what makes a directory a result
     show_default=True,
 )
 @out_option(
-    "The file to write (of fio-plot a directory); - or nothing: standard output.", former=("--output",)
+    "The file to write (of fio-plot a directory); - is standard output.  [default: standard output; of html"
+    " on a terminal DIRECTORY/report.html]",
+    former=("--output",),
 )
 @click.option("--base", metavar="TARGET", help="Compare with this target.  [default: the first]")
 @click.option("--redact", is_flag=True, help="Replace hosts, paths and command lines.")
@@ -62,8 +66,12 @@ def command(
     if form == "fio-plot":
         _write_each(redacted(findings) if redact else findings, out)
         return
+    if form == "html" and out is None and sys.stdout.isatty():
+        out = directory / PAGE
     content = render(redacted(findings) if redact else findings, form)
     _write(content, out)
+    if out == directory / PAGE:
+        echo(f"report: {out.resolve()}")
     if words := left_out(form):
         echo(f"leadline: {words}", err=True)
 

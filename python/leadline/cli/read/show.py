@@ -8,6 +8,7 @@ from pathlib import Path
 
 import click
 
+from leadline.cli.completing import complete_result
 from leadline.cli.console import echo_text, make_console
 from leadline.cli.measure.gate_options import AskedGates, fail_if_option
 from leadline.cli.paths import AskedPath
@@ -16,9 +17,9 @@ from leadline.errors import UsageError
 
 
 @click.command(short_help="Print a result in the terminal, or as JSON")
-@click.argument("directory", type=AskedPath())
+@click.argument("directory", type=AskedPath(), shell_complete=complete_result)
 @click.option("--all", "whole", is_flag=True, help="Print everything, not only the first screen.")
-@click.option("--table", "figure", metavar="FIGURE", help="Print one figure of every cell, as bandwidth.")
+@click.option("--table", "figure", metavar="METRIC", help="Print one metric of every cell, as bandwidth.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON of the format leadline.show/1.")
 @click.option("--base", metavar="TARGET", help="Compare with this target.  [default: the first]")
 @click.option("--redact", is_flag=True, help="Replace hosts, paths and command lines.")
@@ -54,6 +55,7 @@ def command(
     findings = build_findings(result, with_charts=False, base=base, explained=explained, required=required)
     held = findings.required if required is not None else ()  # those of the run were its own to conclude by
     outcomes = gates.judge(findings)
+    place = None if redact else directory
     if redact:
         from leadline.report.redact import redacted
 
@@ -65,8 +67,8 @@ def command(
         echo_text(json.dumps(to_json(findings) | extra, indent=1, allow_nan=False))
     elif figure is not None:
         show_figure(findings, figure, make_console())
-    elif whole or not show_screen(findings, make_console()):
+    elif whole or not show_screen(findings, make_console(), place):
         from leadline.report.renderers.terminal import show
 
-        show(findings, make_console(), whole=whole)
+        show(findings, make_console(), whole=whole, path=place)
     return gates.conclude(outcomes, findings.state, held)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import textwrap
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from leadline.report import format as fmt
 from leadline.report import metrics
 from leadline.report.console import STYLES, new_table, text
+from leadline.report.placing import word_for
 from leadline.report.screen.figure import figure_table
 from leadline.report.screen.layout import WIDTH
 from leadline.report.screen.screen import lines_of, screen_of
@@ -18,10 +20,10 @@ if TYPE_CHECKING:
     from leadline.verdict.model import Findings
 
 
-def show_screen(findings: Findings, console: Console) -> bool:
-    """Print the first screen; False where there is none."""
+def show_screen(findings: Findings, console: Console, path: Path | None = None) -> bool:
+    """Print the first screen of the result at `path`; False where there is none."""
     width = min(console.width, WIDTH)
-    screen = screen_of(findings, width)
+    screen = screen_of(findings, width, word=word_for(path))
     if screen is None:
         return False
     for line, style in lines_of(screen, width):

@@ -6,12 +6,15 @@ On a pipe the console is 100,000 columns wide, so nothing here fills a line: no 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from leadline.report import format as fmt
 from leadline.report import metrics, tables
 from leadline.report.chains import CHAIN_HEADINGS, chain_rows, most_telling
 from leadline.report.console import STYLES, new_table, text
+from leadline.report.placing import ANYWHERE, placed, placed_deep, word_for
 from leadline.report.sections.walk import show_sections
 
 if TYPE_CHECKING:
@@ -28,17 +31,23 @@ _NAME_WIDTH_MIN = 12
 _WORK_AND_STATE_WIDTH = len("DOUBTFUL") + 4
 
 
-def show(findings: Findings, console: Console, *, whole: bool = True) -> None:
-    """Print the result on `console`; of long tables only the first rows where not the `whole` is wanted."""
+def show(findings: Findings, console: Console, *, whole: bool = True, path: Path | None = None) -> None:
+    """Print the result on `console`; of long tables only the first rows where not the `whole` is wanted.
+
+    `path` is where it is; without, commands have DIR instead.
+    """
+    word = word_for(path)
+    if word != ANYWHERE:
+        findings = replace(findings, sections=placed_deep(findings.sections, word))
     _masthead(findings, console)
     _statements(findings, console)
     for target, cells in tables.by_target(findings).items() if findings.frame.cells else ():
         _target_table(findings, target, cells, console)
-    show_sections(findings, console, whole=whole)
+    show_sections(findings, console, whole=whole, word=word)
     print_comparisons(findings.comparisons, console, tables.states_of(findings))
     _chains(findings, console)
     _validity(findings, console)
-    _next(findings, console)
+    _next(findings, console, word)
 
 
 def state_words(state: State) -> str:
@@ -283,11 +292,11 @@ def general_steps(findings: Findings) -> tuple[str, ...]:
     return tuple(steps)
 
 
-def _next(findings: Findings, console: Console) -> None:
+def _next(findings: Findings, console: Console, word: str) -> None:
     if findings.frame.borrowed is not None:
         return
     if findings.frame.cells or not tables.fired(findings):
         console.print()
     console.print(text("Next", "bold"))
     for step in next_steps(findings):
-        console.print(text(f"- {step}"))
+        console.print(text(f"- {placed(step, word)}"))

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from leadline import units
 from leadline.report import format as fmt
 from leadline.report import tables
+from leadline.report.placing import ANYWHERE, placed
 from leadline.report.screen.layout import WIDTH, ScreenTable, forms_of
 from leadline.verdict.model import Code, Findings, State
 from leadline.verdict.sections.answer import NextStep, StudyAnswer
@@ -23,7 +24,8 @@ HEIGHT = 40
 _BRIEF = ((8, 3, 12), (5, 3, 9), (4, 2, 7), (3, 1, 5), (2, 1, 4), (1, 1, 2))
 _GAP = 1  # between columns
 _NAME_MIN, _HEADING_MIN, _HEADING_MAX = 12, 8, 16
-_REST = "everything: leadline show DIR --all; one figure: --table FIGURE; charts: leadline report DIR"
+_SHOW, _DIAGNOSE, _REPORT = "leadline show DIR --all", "leadline diagnose DIR", "leadline report DIR"
+_DIAGNOSED = ("study", "trace")
 Line = tuple[str, str]  # text, style
 
 
@@ -38,7 +40,10 @@ class CodeDoubt:
 
 @dataclass(frozen=True)
 class PrintedScreen:
-    """The screen as printed text, `table` in the form for which there was room."""
+    """The screen as printed text, `table` in the form for which there was room.
+
+    `more` has the commands that show the rest; `word` is how a shell is told of the result.
+    """
 
     question: str
     answer: str
@@ -47,9 +52,13 @@ class PrintedScreen:
     doubts: tuple[CodeDoubt, ...]
     more_doubts: tuple[CodeDoubt, ...]
     steps: tuple[str, ...]
+    more: tuple[str, ...] = (_SHOW,)
+    word: str = ANYWHERE
 
 
-def screen_of(findings: Findings, width: int = WIDTH, height: int = HEIGHT) -> PrintedScreen | None:
+def screen_of(
+    findings: Findings, width: int = WIDTH, height: int = HEIGHT, word: str = ANYWHERE
+) -> PrintedScreen | None:
     """The screen of a result; None where it has none."""
     answer = findings.answer
     if answer is None:
@@ -65,6 +74,8 @@ def screen_of(findings: Findings, width: int = WIDTH, height: int = HEIGHT) -> P
                 doubts[:named],
                 doubts[named:],
                 steps[:done],
+                tuple(placed(one, word) for one in _rest(findings)),
+                word,
             )
             if _fits(found, width, height):
                 return found
@@ -76,6 +87,14 @@ def _tables(answer: StudyAnswer) -> Iterator[ScreenTable | None]:
         yield None
         return
     yield from forms_of(answer)
+
+
+def _rest(findings: Findings) -> tuple[str, ...]:
+    """The commands that show the rest; a bottleneck is looked for in what was measured or traced here."""
+    found = [f"{_SHOW} (or --table METRIC)" if findings.frame.cells else _SHOW]
+    if findings.host and findings.kind in _DIAGNOSED:
+        found.append(_DIAGNOSE)
+    return (*found, _REPORT)
 
 
 def _fits(screen: PrintedScreen, width: int, height: int) -> bool:
@@ -155,9 +174,20 @@ def lines_of(screen: PrintedScreen, width: int = WIDTH) -> list[Line]:
             brief = f"and {fmt.plural(len(screen.more_doubts), 'code')} more: --all"
             lines.append((rest if len(rest) <= width else brief, "dim"))
     lines.append(("", ""))
-    for place, step in enumerate((*screen.steps, _REST)):
-        lines += _wrapped(step, width, "", "Next: " if place == 0 else "      ")
-    return lines
+    lead = "Next: "
+    for step in screen.steps:
+        lines += _wrapped(placed(step, screen.word), width, "", lead)
+        lead = " " * len(lead)
+    return [*lines, *_more_lines(screen, width, lead)]
+
+
+def _more_lines(screen: PrintedScreen, width: int, lead: str) -> list[Line]:
+    """The commands that show the rest: in one line, or else in a line each, which a terminal may fold."""
+    whole = f"{lead}more: {'; '.join(screen.more)}"
+    if len(whole) <= width:
+        return [(whole, "")]
+    gap = " " * (len(lead) + len("more: "))
+    return [(f"{gap if place else lead + 'more: '}{one}", "") for place, one in enumerate(screen.more)]
 
 
 def _wrapped(text: str, width: int, style: str, lead: str = "") -> list[Line]:

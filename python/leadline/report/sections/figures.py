@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from leadline.report import format as fmt
 from leadline.report import markup
 from leadline.report.console import new_table
+from leadline.report.placing import ANYWHERE
 from leadline.report.tables import Measure, printed
 from leadline.verdict.model import FigureRow, FigureTable, Quantity, State
 
@@ -113,13 +114,13 @@ def _scale(items: Sequence[Quantity]) -> fmt.Scale:
     return fmt.scale_for(unit, [item.value for item in items])
 
 
-def show_figures(table: FigureTable, console: Console, *, whole: bool = True) -> None:
+def show_figures(table: FigureTable, console: Console, *, whole: bool = True, word: str = ANYWHERE) -> None:
     """Print the table on a terminal; one that is too wide for it in parts, a long one in brief."""
     from rich.text import Text
 
     every = len(table.rows)
     if not whole and table.brief is not None and table.brief < every:
-        more = f"The first {table.brief} of {every:,} rows; all: leadline show DIR --all"
+        more = f"The first {table.brief} of {every:,} rows; all: leadline show {word} --all"
         table = replace(table, rows=table.rows[: table.brief], note=f"{table.note} {more}".lstrip())
     item = printed_figures(table)
     for part in _parts(item, console.width):

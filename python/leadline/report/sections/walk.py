@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from leadline.report.placing import ANYWHERE
 from leadline.report.sections.figures import figures_markdown, has_numbers, show_figures
 from leadline.report.sections.places import places_markdown, show_places
 from leadline.report.sections.texts import show_texts, texts_markdown
@@ -23,12 +24,15 @@ def _parts(findings: Findings) -> Iterator[tuple[Section, Part]]:
             yield from ((section, part) for part in section.parts)
 
 
-def show_sections(findings: Findings, console: Console, *, whole: bool) -> None:
-    """Print all sections on a terminal, which has no charts but those that are made of lines of text."""
+def show_sections(findings: Findings, console: Console, *, whole: bool, word: str = ANYWHERE) -> None:
+    """Print all sections on a terminal, which has no charts but those that are made of lines of text.
+
+    `word` is how a shell is told of the result.
+    """
     for section, part in _parts(findings):
         if isinstance(part, FigureTable):
             if has_numbers(part):
-                show_figures(part, console, whole=whole)
+                show_figures(part, console, whole=whole, word=word)
         elif isinstance(part, TextTable):
             show_texts(part, console)
         elif isinstance(part, Words):

@@ -386,6 +386,6 @@ def conclude(path: Path, execute: Callable[[StopRequest], bool]) -> int:
     from leadline.verdict.findings import build_findings
 
     console = make_console()
-    show_screen(build_findings(open_result(path), with_charts=False), console)
+    show_screen(build_findings(open_result(path), with_charts=False), console, path)
     console.print(f"result: {path.resolve()}", markup=False)
     return EXIT_GOOD
