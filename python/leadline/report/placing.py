@@ -11,7 +11,7 @@ from typing import Any, TypeVar, cast
 from leadline.units import quoted
 
 ANYWHERE = "DIR"
-_COMMAND = re.compile(r"\b(leadline [a-z]+(?: [a-z]+)?(?: --[a-z-]+)?) DIR\b(?!/)")
+_COMMAND = re.compile(r"\b(leadline(?: [a-z]+){1,2}(?: --[a-z-]+)?) DIR\b(?!/)")
 
 _Value = TypeVar("_Value")
 

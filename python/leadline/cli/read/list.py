@@ -67,10 +67,11 @@ def _left_beside(directories: Iterable[Path]) -> Iterator[str]:
 
     for left in (one for directory in sorted(directories) for one in leftovers(directory)):
         if left.recovery:
-            named = quoted(left.place if left.certain else left.path)
+            place = left.place if left.certain else left.path
             yield (
                 f"{left.path} has the records of a trace that was killed."
-                f" Store them: leadline trace --recover {named}. Or remove them: leadline undo {named}"
+                f" Store them: leadline trace --recover {quoted(place)}."
+                f" Or remove them: leadline undo {quoted(place)}"
             )
             continue
         yield f"{left.path} was left by a command that was killed" + (

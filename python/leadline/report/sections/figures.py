@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from leadline.report import format as fmt
 from leadline.report import markup
 from leadline.report.console import new_table
-from leadline.report.placing import ANYWHERE
+from leadline.report.placing import ANYWHERE, placed
 from leadline.report.tables import Measure, printed
 from leadline.verdict.model import FigureRow, FigureTable, Quantity, State
 
@@ -120,7 +120,7 @@ def show_figures(table: FigureTable, console: Console, *, whole: bool = True, wo
 
     every = len(table.rows)
     if not whole and table.brief is not None and table.brief < every:
-        more = f"The first {table.brief} of {every:,} rows; all: leadline show {word} --all"
+        more = placed(f"The first {table.brief} of {every:,} rows; all: leadline show DIR --all", word)
         table = replace(table, rows=table.rows[: table.brief], note=f"{table.note} {more}".lstrip())
     item = printed_figures(table)
     for part in _parts(item, console.width):
