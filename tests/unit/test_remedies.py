@@ -30,6 +30,12 @@ def test_a_remedy_names_only_options_that_the_kind_of_work_has(kind: str) -> Non
     assert foreign == {}
 
 
+@pytest.mark.parametrize("code", ["few_blocks", "too_short", "not_run", "incomplete"])
+def test_who_imported_a_result_is_not_advised_to_go_on_with_a_run_of_leadline(code: str) -> None:
+    remedy = catalogue()[code].fire("", of="imported").remedy
+    assert not re.search("--blocks|--resume|--set", remedy)
+
+
 @pytest.mark.parametrize("maker", [*TRACERS, "import"])
 @pytest.mark.parametrize(
     "code", ["events_lost", "not_followed", "bytes_unseen", "partly_seen", "mapped_files"]

@@ -22,6 +22,7 @@ from leadline.cli.options import ignore_health_option, out_option
 from leadline.cli.paths import AskedPath, UntouchedPath
 from leadline.cli.trust import trust_option
 from leadline.errors import UsageError
+from leadline.report.format import plural
 from leadline.units import quoted
 
 if TYPE_CHECKING:
@@ -226,7 +227,7 @@ def _reached(should: Should | None) -> str:
 
 def _print_cell(one: CellDiagnosed, *, whole: bool) -> None:
     cell, found = one.cell, one.found
-    echo(f"{one.name}: {cell.validity.state}, {len(found.figures)} trials")
+    echo(f"{one.name}: {cell.validity.state}, {plural(len(found.figures), 'trial')}")
     if found.outcome == "unusable":
         say("  No trial of it can be judged.")
         echo()
