@@ -56,9 +56,15 @@ class Gate:
     expression: Expression
 
 
+_Seen = tuple[bool, str]  # whether it can be why a gate fails or is not decided, and what was compared
+
+
 @dataclass(frozen=True)
 class GateOutcome:
-    """What a result says to a gate: `fails` is None where the intervals do not decide."""
+    """What a result says to a gate: `fails` is None where the intervals do not decide.
+
+    `evidence` has the values that are why; of a gate that does not fail, all that were compared.
+    """
 
     text: str
     fails: Truth
@@ -202,16 +208,17 @@ def _comparisons(expression: Expression) -> list[GateCondition]:
 
 def judge_gate(gate: Gate, findings: Findings) -> GateOutcome:
     """What the result says. Raises UsageError where a selector matches nothing."""
-    evidence: list[str] = []
+    evidence: list[_Seen] = []
     fails = _judge(gate, gate.expression, findings, evidence)
-    shown_evidence = tuple(dict.fromkeys(evidence))
+    # Of a gate that does not fail every value counts, else those that are why.
+    shown_evidence = tuple(dict.fromkeys(text for telling, text in evidence if telling or fails is False))
     more = len(shown_evidence) - _EVIDENCE_MAX
     if more > 0:
         shown_evidence = (*shown_evidence[:_EVIDENCE_MAX], f"and {more} more")
     return GateOutcome(gate.text, fails, shown_evidence)
 
 
-def _judge(gate: Gate, expression: Expression, findings: Findings, evidence: list[str]) -> Truth:
+def _judge(gate: Gate, expression: Expression, findings: Findings, evidence: list[_Seen]) -> Truth:
     if isinstance(expression, GateCondition):
         return _compare_all(gate, expression, findings, evidence)
     found = [_judge(gate, part, findings, evidence) for part in expression.parts]
@@ -230,15 +237,15 @@ def all_of(truths: Sequence[Truth]) -> Truth:
     return False if False in truths else None if None in truths else True
 
 
-def _compare_all(gate: Gate, item: GateCondition, findings: Findings, evidence: list[str]) -> Truth:
+def _compare_all(gate: Gate, item: GateCondition, findings: Findings, evidence: list[_Seen]) -> Truth:
     truths = []
     for cell in findings.cells:
         for figure in (*cell.metrics, "validity", "code", "blocks"):
             if fnmatchcase(f"{cell.id}.{figure}", item.selector):
                 truth, words = _compare(item, cell, figure)
                 truths.append(truth)
-                if truth is not False or item.every:
-                    evidence.append(f"{cell.id}.{figure}: {words}")
+                telling = truth is not False or item.every
+                evidence.append((telling, f"{cell.id}.{figure}: {words}"))
     if not truths:
         raise _nothing(gate, item, [cell.id for cell in findings.cells])
     return all_of(truths) if item.every else any_of(truths)

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from leadline.verdict.gates import Gate, GateOutcome
     from leadline.verdict.model import Findings, JudgedRequirement, State
 
+_OK_LINES_MAX = 3  # values that are printed of a gate that did not fail
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
 
@@ -76,12 +77,17 @@ class AskedGates:
 
         4 where a gate failed, else 3 where the result cannot be used, else 5 where one is undecided.
         """
-        undecided = "gate undecided, allowed" if self.allow_undecided else "gate undecided, no pass"
-        words = {True: "gate FAILED", False: "gate holds", None: undecided}
+        allowed = "allowed" if self.allow_undecided else "not allowed"
         for outcome in outcomes:
-            echo(f"{words[outcome.fails]}: {outcome.text}", err=True)
-            for line in outcome.evidence if outcome.fails is not False else ():
-                echo(f"  {line}", err=True)
+            if outcome.fails is None:
+                echo(f"gate inconclusive ({allowed}): {outcome.text} is neither true nor false", err=True)
+            elif outcome.fails:
+                echo(f"gate FAILED: {outcome.text} is true", err=True)
+            else:
+                echo(f"gate ok: {outcome.text} is false", err=True)
+            if outcome.fails is not False or len(outcome.evidence) <= _OK_LINES_MAX:
+                for line in outcome.evidence:
+                    echo(f"  {line}", err=True)
         say_required(required)
         truths = [*(outcome.fails for outcome in outcomes), *verdicts_of(required)]
         if True in truths:

@@ -17,6 +17,7 @@ from leadline.cli.options import across_jobs_option
 from leadline.cli.paths import AskedPath
 from leadline.cli.read.indexes import indexed_results, say_left_out
 from leadline.errors import UsageError
+from leadline.report.format import plural
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -212,9 +213,9 @@ def _print(name: str, series: _Points, notes: tuple[str, ...], console: Console,
     if usable:
         values = [value for _, value in usable]
         ends = [format_quantity(value, unit) for value in (min(values), max(values))]
-        console.print(
-            Text(f"{sparkline(thinned(values, _LINE_WIDTH))}  {len(values)} results, {ends[0]} to {ends[1]}")
-        )
+        count = plural(len(values), "result")
+        line = sparkline(thinned(values, _LINE_WIDTH))
+        console.print(Text(f"{line}  {count}, {ends[0]} to {ends[1]}"))
     console.print(Text(_shift_words(usable, unit)))
     table = Table(box=box.SIMPLE_HEAD, show_edge=False)
     for heading in ("made", "value", "95%", "blocks", "validity", "result"):
