@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
-from printed_commands import texts, told, unquoted, wrong
+from printed_commands import ROOT, texts, told, unquoted, wrong
 
 from leadline.cli.change.tune_reach import TuneOptions, journal_meant
+from leadline.cli.main import (
+    EXIT_FAILED,
+    EXIT_GATE,
+    EXIT_GOOD,
+    EXIT_INVALID,
+    EXIT_UNDECIDED,
+    EXIT_USAGE,
+    leadline,
+)
 from leadline.tuning.changing.journal import TuningJournal, state_directory
 
 
@@ -58,3 +68,24 @@ def test_a_tuning_command_of_a_journal_that_nobody_named_names_it_where_it_is_no
         "leadline tune revert"
     )
     assert TuningJournal(tmp_path / "a").command("revert") == f"leadline tune revert --state {tmp_path}/a"
+
+
+def test_every_target_of_make_that_is_told_is_in_the_makefile() -> None:
+    known = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
+    pages = [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "bench").glob("*.md")]
+    told_targets = {
+        (page.name, target)
+        for page in pages
+        for target in re.findall(r"(?:`|^    )make ([a-z][a-z-]+)", page.read_text(), re.MULTILINE)
+    }
+    assert len(told_targets) > 50
+    assert [one for one in sorted(told_targets) if one[1] not in known] == []
+
+
+def test_the_help_and_the_page_of_results_have_the_exit_codes() -> None:
+    helped = " ".join((leadline.help or "").split())
+    codes = (EXIT_GOOD, EXIT_FAILED, EXIT_USAGE, EXIT_INVALID, EXIT_GATE, EXIT_UNDECIDED)
+    told_codes = re.findall(r"(?:: |, )(\d) ", helped[helped.index("Exit codes") :])
+    assert told_codes == [str(code) for code in codes]
+    page = (ROOT / "docs" / "results.md").read_text()
+    assert re.findall(r"^\| (\d) \|", page, re.MULTILINE) == [str(code) for code in codes]

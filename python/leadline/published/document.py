@@ -1,6 +1,6 @@
 """Tables that somebody published, read from YAML (format leadline.published/1) with the line of each figure.
 
-Only what is written is known here; what can be recomputed of it is `analysis.published_checks`' business.
+Only what is written is known here; `published.checks` recomputes what follows from it.
 """
 
 from __future__ import annotations

@@ -34,7 +34,7 @@ class Range:
         return math.isfinite(self.value)
 
 
-# (power of bytes, power of seconds) of each dimension of `published_units`.
+# (power of bytes, power of seconds) of each dimension of `published.units`.
 POWERS = {"1": (0, 0), "s": (0, 1), "clock": (0, 1), "B": (1, 0), "B/s": (1, -1), "1/s": (0, -1)}
 Lookup = Callable[[str], Sequence[Range]]
 
