@@ -36,60 +36,63 @@ _SECTIONS: tuple[tuple[str, str, tuple[tuple[str, str], ...]], ...] = (
             ("run", "Run a study on one or more targets, or resume one"),
             ("trace", "Run a command and record what it reads and writes"),
             ("replay", "Repeat a trace's calls on any target"),
-            ("profile", "Say which calls a command waits for, and its run time on other storage"),
+            ("profile", "Show which calls a command waits for, and predict its run time on other storage"),
         ),
     ),
     (
         "Read results",
         "read",
         (
-            ("show", "Print a result in the terminal, or as JSON"),
+            ("show", "Show a result in the terminal, or as JSON"),
             ("report", "Write a report: HTML, Markdown, CSV, JSON or fio's JSON"),
             ("compare", "Compare two results, cell by cell"),
-            ("hosts", "Tell the host from the file system, over results of several hosts"),
-            ("gate", "Fail where a result lost more than is allowed against a baseline"),
+            ("hosts", "Compare results of several hosts: is it the host or the file system?"),
+            ("gate", "Fail if a result is worse than a baseline by more than is allowed"),
             ("list", "List the results below a directory"),
-            ("trend", "Show how a figure went over many results"),
-            ("import", "Bring in results, traces of Darshan and strace, or published figures"),
-            ("reproduce", "Show a document's figures as published, measured and modelled"),
+            ("trend", "Show how a metric changed over many results"),
+            (
+                "import",
+                "Import results of fio, elbencho and IO500, Darshan and strace logs, published tables",
+            ),
+            ("reproduce", "Compare a document's published values with measured and modelled ones"),
         ),
     ),
     (
         "Explain",
         "explain",
         (
-            ("check", "Say which part of host, network and cluster is not what it should be"),
-            ("diagnose", "Say what bounds each cell of a result or costs a trace its time"),
-            ("model", "Compute what storage should give, by models with their sources"),
+            ("check", "Check host, network and cluster for faults and wrong settings"),
+            ("diagnose", "Show the bottleneck of each cell of a result, or of a traced program"),
+            ("model", "Compute theoretical limits of storage, by published models"),
         ),
     ),
     (
         "Predict",
         "predict",
         (
-            ("size", "Say which hosts hold and carry what is asked, and what to measure first"),
-            ("simulate", "Predict what a cluster that is only a topology file would do"),
+            ("size", "Size a cluster: hosts and devices for required capacity and rates"),
+            ("simulate", "Predict the rates of a cluster that exists only as a topology file"),
         ),
     ),
     (
         "Change",
         "change",
         (
-            ("tune", "Change settings safely, and take them back"),
-            ("deploy", "Write a lab's or topology's cluster for cephadm, and the commands for its pools"),
+            ("tune", "Show, change, revert and prove settings of host, network and Ceph"),
+            ("deploy", "Write a cluster as a cephadm specification, and its pools as commands"),
         ),
     ),
     (
         "This machine",
         "machine",
         (
-            ("doctor", "Say what works here, what does not, and what to install"),
-            ("watch", "Say what goes on on a mount in production"),
-            ("mount", "Plan another way to mount CephFS, or check a mount"),
-            ("targets", "List what this host can reach, ready to paste"),
-            ("engines", "List the ways to do I/O, and their options"),
+            ("doctor", "Check what works on this machine, and what to install"),
+            ("watch", "Watch a mount in production: who uses it, and what is slow"),
+            ("mount", "Plan the move from ceph-fuse to the kernel client, or check a mount"),
+            ("targets", "List the storage that this host can reach, as --target options"),
+            ("engines", "List the I/O engines and their options"),
             ("lab", "Start and stop a disposable real Ceph"),
-            ("undo", "Remove what an interrupted run left below its targets"),
+            ("undo", "Remove files that an interrupted run left on its targets"),
             ("completion", "Print the shell completion script"),
         ),
     ),
@@ -154,7 +157,7 @@ def _print_version(context: click.Context, _parameter: click.Parameter, wanted: 
     help="Print the version and exit.",
 )
 def leadline() -> None:
-    """How fast a shared file system is for your work, why it is not faster, and the proof.
+    """Measure how fast a shared file system is for your workload, and find the bottleneck.
 
     Exit codes: 0 good, 1 the study failed, 2 usage, 3 some cell is INVALID or could not be run,
     4 a gate did not hold, 5 a gate is inconclusive.

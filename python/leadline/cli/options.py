@@ -38,7 +38,7 @@ class RenamedOption(click.Option):
 
 
 def out_option(
-    text: str = "The result's directory; it must not exist.",
+    text: str = "Directory of the result. It must not exist.",
     *,
     former: Sequence[str] = (),
     path: WrittenPath | None = None,
@@ -80,7 +80,7 @@ def ignore_health_option(function: _Decorated) -> _Decorated:
     return click.option(
         "--ignore-health",
         is_flag=True,
-        help="Go on when the cluster is in HEALTH_ERR or has slow operations.",
+        help="Measure although the cluster is in HEALTH_ERR or has slow operations.",
     )(function)
 
 

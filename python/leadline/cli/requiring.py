@@ -30,7 +30,7 @@ def require_option(words: str) -> Callable[[_Function], _Function]:
             "--require",
             type=AskedPath(dir_okay=False),
             metavar="FILE",
-            help=f"Hold the result against these requirements: {words}",
+            help=f"Check the result against these requirements. {words}",
         )(function)
 
     return decorate

@@ -24,7 +24,7 @@ def trust_option(command: Callable[..., Any]) -> Callable[..., Any]:
         "--trust-result",
         "trusted",
         is_flag=True,
-        help="Do as the result says though another user may have written it; see docs/results.md.",
+        help="Trust a result that another user may have written (docs/results.md).",
     )(command)
 
 

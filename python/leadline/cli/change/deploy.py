@@ -20,31 +20,38 @@ if TYPE_CHECKING:
 
 @click.group(name="deploy")
 def command() -> None:
-    """Write out a cluster for those who deploy it. Deploys nothing itself."""
+    """Write a cluster's configuration for cephadm. Nothing is deployed."""
 
 
 @command.command("emit")
-@click.option("--lab", "lab_name", default="", metavar="NAME", help="The cluster of this lab.")
-@click.option("--topology", type=AskedPath(dir_okay=False), help="The cluster of this topology file (YAML).")
-@click.option("--reference", default="", metavar="NAME", help="castor, fermilab, opencast or suse in small.")
+@click.option("--lab", "lab_name", default="", metavar="NAME", help="Use the cluster of this lab.")
+@click.option(
+    "--topology", type=AskedPath(dir_okay=False), help="Use the cluster of this topology file (YAML)."
+)
+@click.option(
+    "--reference",
+    default="",
+    metavar="NAME",
+    help="A document's cluster, scaled down: castor, fermilab, opencast or suse.",
+)
 @click.option(
     "--format",
     "form",
     type=click.Choice(["cephadm", "commands"]),
     default="cephadm",
     show_default=True,
-    help="Hosts and services as cephadm's specification, or pools, rules and layouts as commands.",
+    help="Hosts and services as a cephadm specification, or pools, rules and layouts as commands.",
 )
 @click.option(
-    "--ec", "erasure", default="", metavar="K+M", help="The erasure code, where nothing else says it."
+    "--ec", "erasure", default="", metavar="K+M", help="The erasure code, if nothing else defines it."
 )
 @click.option(
     "--mount",
     default="",
     metavar="PATH",
-    help="Where the file system is mounted, for the commands of layouts.",
+    help="Mount point of the file system, for layout commands.",
 )
-@out_option("The file to write; standard output without it.", path=WrittenPath(dir_okay=False))
+@out_option("File to write.  [default: standard output]", path=WrittenPath(dir_okay=False))
 @click.option("--force", is_flag=True, help="Overwrite the file.")
 def emit(
     lab_name: str,
@@ -58,8 +65,8 @@ def emit(
 ) -> None:
     """Write a cluster as a cephadm specification, or its pools and layouts as commands.
 
-    Hosts, services, their placement and classes of devices are in the specification (ceph orch apply -i);
-    CRUSH rules, erasure codes, pools, the file system and layouts of directories are commands, run after it.
+    The specification has hosts, services, placement and device classes (ceph orch apply -i). CRUSH rules,
+    erasure-code profiles, pools, the file system and directory layouts are commands to run after it.
     """
     from leadline.lab.deploying import cephadm, commands
 

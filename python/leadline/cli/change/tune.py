@@ -8,16 +8,16 @@ import click
 
 # Each verb with a line of help; the module is `tune_VERB` and exports `command`.
 _VERBS: tuple[tuple[str, str], ...] = (
-    ("list", "List the settings that are known, a line each"),
-    ("explain", "Say what a setting is, costs, moves and mends, and who advises what"),
-    ("audit", "Say what is dangerous, obsolete or worth trying here"),
-    ("apply", "Change settings so that all hold, or none is left"),
-    ("confirm", "Keep what was applied with --confirm-within"),
-    ("status", "Show what is changed, and whether it still holds"),
-    ("revert", "Put back what was changed"),
-    ("emit", "Write settings as files of the tools that keep them"),
-    ("prove", "Measure a study with a setting and without it, in turns, and say whether it helps"),
-    ("search", "Search the values of settings for a study, and prove the best"),
+    ("list", "List the known settings"),
+    ("explain", "Explain a setting: effect, trade-offs, and who advises which value"),
+    ("audit", "Show settings that are dangerous, obsolete or worth trying here"),
+    ("apply", "Change settings: all of them, or none"),
+    ("confirm", "Keep changes of --confirm-within"),
+    ("status", "Show changed settings, and whether they are still in force"),
+    ("revert", "Revert changed settings"),
+    ("emit", "Write settings for sysctl, udev, systemd, Ansible, Salt and others"),
+    ("prove", "Measure a study with and without a setting, and show whether it helps"),
+    ("search", "Search values of settings for a study, and prove the best"),
 )
 
 
@@ -38,9 +38,11 @@ class TuneVerbs(click.Group):
             formatter.write_dl(list(_VERBS))
 
 
-@click.group(name="tune", cls=TuneVerbs, short_help="Change settings safely, and take them back")
+@click.group(
+    name="tune", cls=TuneVerbs, short_help="Show, change, revert and prove settings of host, network and Ceph"
+)
 def command() -> None:
-    """Settings of host, network and Ceph: what they are, and how they are changed and taken back.
+    """Show, change, revert and prove settings of host, network and Ceph.
 
-    Nothing is changed without --yes, and everything that was changed can be taken back: leadline tune revert.
+    Nothing is changed without --yes. Every change can be reverted: leadline tune revert.
     """

@@ -40,27 +40,32 @@ class PlanWord(click.types.StringParamType):
         return str(value)
 
 
-@click.command(short_help="Change settings so that all hold, or none is left")
+@click.command(short_help="Change settings: all of them, or none")
 @click.argument("words", nargs=-1, required=True, type=PlanWord(), metavar="PLAN|NAME[@PLACE]=VALUE...")
 @click.option(
-    "--on", "on", multiple=True, metavar="PLACE", help="A device, interface, daemon, pool … or all."
+    "--on", "on", multiple=True, metavar="PLACE", help="A device, interface, daemon, pool, ..., or all."
 )
-@click.option("--dry-run", is_flag=True, help="Say what would be changed, from what to what.")
-@click.option("--yes", is_flag=True, help="Change it.")
+@click.option("--dry-run", is_flag=True, help="Show what would be changed.")
+@click.option("--yes", is_flag=True, help="Make the changes.")
 @click.option(
     "--accept",
     multiple=True,
     type=click.Choice(_PRICES),
-    help="A price that is taken on purpose; repeatable.",
+    help="Accept this risk. Repeat for several.",
 )
 @click.option(
-    "--confirm-within", metavar="TIME", default="", help="Put all back unless `tune confirm` comes."
+    "--confirm-within",
+    metavar="TIME",
+    default="",
+    help="Revert everything unless `tune confirm` comes within TIME.",
 )
 @click.option(
-    "--watch", metavar="TIME", default="10s", show_default=True, help="Watch the cluster's health so long."
+    "--watch", metavar="TIME", default="10s", show_default=True, help="Watch the cluster's health for TIME."
 )
 @ignore_health_option
-@click.option("--restart", is_flag=True, help="Restart this host's daemons that need it. A lab's always are.")
+@click.option(
+    "--restart", is_flag=True, help="Restart daemons of this host that need it. A lab's daemons always are."
+)
 @settings_option
 @system_options
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
@@ -73,10 +78,10 @@ def command(
     which: TuneOptions,
     **options: Any,
 ) -> None:
-    """Change settings: those of PLAN, a file, or NAME=VALUE words.
+    """Change settings: those in the file PLAN, or NAME=VALUE words.
 
-    Everything that speaks against a change is found before any is made. Each old value is journalled, each
-    new one read back, at the daemons too; a cluster that is worse off then gets all of it back at once.
+    All objections are found before anything is changed. Old values are journalled; new values are read back,
+    also from the daemons. If the cluster's health gets worse, everything is reverted at once.
 
     \b
     leadline tune apply net.core.somaxconn=4096 --dry-run

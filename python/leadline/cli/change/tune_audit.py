@@ -36,30 +36,30 @@ if TYPE_CHECKING:
 _EXIT_DANGEROUS = 3
 
 
-@click.command(short_help="Say what is dangerous, obsolete or worth trying here")
+@click.command(short_help="Show settings that are dangerous, obsolete or worth trying here")
 @click.option(
     "--role",
     "roles",
     multiple=True,
     type=click.Choice(ROLES),
-    help="What this host is, or those of --hosts whose file does not say; again for more.  [default: all]",
+    help="Role of this host, or of hosts whose --hosts file names none. Repeat for several.  [default: all]",
 )
-@lab_option("The cluster and hosts of a lab: of the only one, or of NAME.")
+@lab_option("The cluster and hosts of a lab. NAME is the lab; without it, the only one.")
 @reach_options
 @click.option(
     "--conf",
     type=AskedPath(dir_okay=False),
-    help="Ceph's configuration of the cluster.  [default: $CEPH_CONF, or /etc/ceph/ceph.conf]",
+    help="ceph.conf of the cluster.  [default: $CEPH_CONF, or /etc/ceph/ceph.conf]",
 )
-@click.option("--no-ceph", is_flag=True, help="Ask no cluster.")
+@click.option("--no-ceph", is_flag=True, help="Do not connect to a cluster.")
 @click.option(
     "--for",
     "work",
     metavar="STUDY|RESULT",
-    help="For this work; of a result what diagnose says limits it comes first.",
+    help="For this workload. For a result, remedies of its bottleneck come first.",
 )
 @settings_option
-@click.option("--all", "everything", is_flag=True, help="Print every row, all that is set and unreadable.")
+@click.option("--all", "everything", is_flag=True, help="Show every row, also settings that cannot be read.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON of the format leadline.audit/1.")
 def command(
     roles: tuple[Role, ...],
@@ -72,12 +72,12 @@ def command(
     everything: bool,
     as_json: bool,
 ) -> int:
-    """Read every setting of this host and its cluster; say what is dangerous, obsolete, and worth trying.
+    """Read every setting of this host and its cluster. Show what is dangerous, obsolete, or worth trying.
 
-    It changes nothing. What is worth trying comes from what `leadline diagnose` says limits the RESULT that
-    is given with --for, and from advice with a source that holds; without one nothing is recommended. With
-    --hosts those hosts are read instead of this one, and what differs among them is said; the cluster is
-    asked once, from here. The exit code is 3 where something dangerous is in force anywhere.
+    Nothing is changed. A setting is worth trying if it can remedy the bottleneck of the RESULT of --for, or
+    if advice with a valid source says so. With --hosts, those hosts are read instead of this one, and
+    differences among them are shown; the cluster is read once, from here. The exit code is 3 if a dangerous
+    setting is in force anywhere.
 
     \b
     leadline tune audit --role client

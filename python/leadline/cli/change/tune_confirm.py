@@ -9,10 +9,10 @@ from leadline.cli.console import echo
 from leadline.errors import UsageError
 
 
-@click.command(short_help="Keep what was applied with --confirm-within")
+@click.command(short_help="Keep changes of --confirm-within")
 @system_options
 def command(which: TuneOptions) -> None:
-    """Keep what `tune apply --confirm-within` changed. It can still be taken back: leadline tune revert."""
+    """Keep the changes of `tune apply --confirm-within`. They can still be reverted: leadline tune revert."""
     journal = journal_meant(which)
     waiting = [
         run

@@ -32,13 +32,15 @@ _PLAN_BYTES_MAX = 1 << 20
 
 @click.command("emit")
 @click.argument("what", nargs=-1, required=True, metavar="NAME[@SUBJECT]=VALUE… | PLAN")
-@click.option("--format", "form", type=click.Choice(_FORMATS), required=True, help="Who reads it.")
+@click.option("--format", "form", type=click.Choice(_FORMATS), required=True, help="Format of the output.")
 @click.option(
-    "--only", type=click.Choice(["proved"]), help="Leave out what no proof says helps by its mechanism."
+    "--only",
+    type=click.Choice(["proved"]),
+    help="Only settings that a proof shows to help by their mechanism.",
 )
-@click.option("--from", "result", type=AskedPath(file_okay=False), help="The result of the proof.")
+@click.option("--from", "result", type=AskedPath(file_okay=False), help="Directory of the proof.")
 @settings_option
-@out_option("The file to write, or the directory where there are several; standard output without it.")
+@out_option("File to write, or directory if there are several.  [default: standard output]")
 @click.option("--force", is_flag=True, help="Overwrite files.")
 def command(
     what: tuple[str, ...],
@@ -49,11 +51,10 @@ def command(
     out: Path | None,
     force: bool,
 ) -> int:
-    """Write settings in the format of the tool that keeps them.
+    """Write settings in the format of a configuration tool.
 
-    SUBJECT is the device, interface, pool, file system, mount point or directory that is meant. What
-    the format has no place for is named, with the formats that have, and the exit code is 3. Nothing
-    is changed here.
+    SUBJECT is a device, interface, pool, file system, mount point or directory. If the format cannot hold a
+    setting, the output names formats that can, and the exit code is 3. Nothing is changed.
     """
     from leadline.tuning.emitting import asking
     from leadline.tuning.emitting.delivery import Emission

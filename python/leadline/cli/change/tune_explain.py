@@ -12,7 +12,7 @@ from leadline.cli.console import echo_text
 from leadline.cli.explain.paragraphs import say
 
 
-@click.command(short_help="Say what a setting is, costs, moves and mends, and who advises what")
+@click.command(short_help="Explain a setting: effect, trade-offs, and who advises which value")
 @click.argument("name", metavar="NAME")
 @settings_option
 @versions_options
@@ -20,7 +20,7 @@ from leadline.cli.explain.paragraphs import say
 def command(
     name: str, own: Path | None, kernel_version: str | None, ceph_version: str | None, as_json: bool
 ) -> None:
-    """Say in plain words what the setting NAME does: default, range, price, what it moves, whether it holds.
+    """Explain the setting NAME: default, range, trade-offs, effect, and whether a proof holds.
 
     \b
     leadline tune explain osd_op_num_shards

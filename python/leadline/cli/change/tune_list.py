@@ -14,12 +14,24 @@ from leadline.errors import UsageError
 from leadline.tuning.settings import LAYERS, ROLES
 
 
-@click.command(short_help="List the settings that are known, a line each")
-@click.option("--layer", "layers", multiple=True, type=click.Choice(LAYERS), help="Of it; again for more.")
+@click.command(short_help="List the known settings")
 @click.option(
-    "--role", "roles", multiple=True, type=click.Choice(ROLES), help="Of such hosts; again for more."
+    "--layer",
+    "layers",
+    multiple=True,
+    type=click.Choice(LAYERS),
+    help="Only settings of this layer. Repeat for several.",
 )
-@click.option("--for", "cause", metavar="CAUSE", help="Those that can mend what `leadline diagnose` names.")
+@click.option(
+    "--role",
+    "roles",
+    multiple=True,
+    type=click.Choice(ROLES),
+    help="Only settings of hosts with this role. Repeat for several.",
+)
+@click.option(
+    "--for", "cause", metavar="CAUSE", help="Only settings that can remedy a cause of `leadline diagnose`."
+)
 @settings_option
 @versions_options
 @click.option("--json", "as_json", is_flag=True, help="Print JSON of the format leadline.settings/1.")
@@ -32,7 +44,8 @@ def command(
     ceph_version: str | None,
     as_json: bool,
 ) -> None:
-    """List settings of firmware, kernel, devices, networks, mounts and Ceph: default, needs, price.
+    """List settings of firmware, kernel, devices, networks, mounts and Ceph: default, requirements, trade-
+    offs.
 
     \b
     leadline tune list --layer osd

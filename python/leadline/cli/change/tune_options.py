@@ -19,7 +19,7 @@ def settings_option(function: _Command) -> _Command:
         "own",
         type=AskedPath(exists=True, dir_okay=False),
         metavar="FILE",
-        help="Settings of your own beside the built-in ones (docs/tuning.md).",
+        help="Additional settings of your own (docs/tuning.md).",
     )(function)
 
 
@@ -28,7 +28,7 @@ def way_option(function: _Command) -> _Command:
     return click.option(
         "--way",
         metavar="NAME",
-        help="With --lab: which of its ways, as `leadline lab targets` names them.  [default: the first]",
+        help="With --lab: the access method, as `leadline lab targets` names it.  [default: the first]",
     )(function)
 
 
@@ -38,7 +38,7 @@ def state_option(function: _Command) -> _Command:
         "--state",
         type=AskedPath(file_okay=False),
         metavar="DIR",
-        help="The journal's directory.  [default: a lab's own, else this host's]",
+        help="Directory of the journal.  [default: the lab's, else this host's]",
     )(function)
 
 
@@ -46,7 +46,7 @@ def versions_options(function: _Command) -> _Command:
     """Adds `--kernel` and `--ceph`: for which versions it is said."""
     for name, words in (("kernel", "[default: this host's]"), ("ceph", "[default: the newest]")):
         function = click.option(
-            f"--{name}", f"{name}_version", metavar="VERSION", help=f"Of this version.  {words}"
+            f"--{name}", f"{name}_version", metavar="VERSION", help=f"{name.capitalize()} version.  {words}"
         )(function)
     return function
 

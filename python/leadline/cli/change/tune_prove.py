@@ -62,12 +62,12 @@ _VERB = "tune prove"  # goes on with what it began
     "words",
     multiple=True,
     metavar="NAME=VALUE",
-    help="A setting to prove; of several each by its own effect.",
+    help="A setting to prove. Repeat for several: each gets its own effect.",
 )
+@click.option("--one-by-one", "kind", flag_value="one_by_one", help="Several settings: measure each alone.")
 @click.option(
-    "--one-by-one", "kind", flag_value="one_by_one", help="Of several: each alone, against none of them."
+    "--together", "kind", flag_value="together", help="Several settings: measure all of them as one set."
 )
-@click.option("--together", "kind", flag_value="together", help="Of several: all of them as one set.")
 @study_options
 @way_option
 @settings_option
@@ -76,16 +76,22 @@ _VERB = "tune prove"  # goes on with what it began
     "allowed",
     multiple=True,
     type=click.Choice(get_args(PriceKind)),
-    help="Take a setting's price in integrity, durability or security for as long as it is measured.",
+    help="Accept a setting's risk to integrity, durability or security while it is measured.",
 )
-@click.option("--dry-run", is_flag=True, help="Say which states would be measured, and how long it takes.")
+@click.option("--dry-run", is_flag=True, help="Show what would be measured, and how long it takes.")
 @out_option()
 @state_option
-@click.option("--resume", type=AskedPath(), metavar="DIR", help="Go on with this proof.")
+@click.option("--resume", type=AskedPath(), metavar="DIR", help="Continue this proof.")
 @trust_option
-@click.option("--grace", metavar="TIME", default="60s", show_default=True, help="How late a trial may be.")
+@click.option(
+    "--grace",
+    metavar="TIME",
+    default="60s",
+    show_default=True,
+    help="How late a trial may end before it is aborted.",
+)
 @ignore_health_option
-@click.option("--quiet", is_flag=True, help="No progress; errors still show.")
+@click.option("--quiet", is_flag=True, help="Print errors only, no progress.")
 def command(
     study: str,
     words: tuple[str, ...],
@@ -109,12 +115,13 @@ def command(
     ignore_health: bool,
     quiet: bool,
 ) -> int:
-    """Prove that settings help the works of STUDY on one target, do nothing there, or harm.
+    """Prove whether settings help the workloads of STUDY on one target.
 
-    Each block measures every work without the settings and with them (A B B A). They are read back at every
-    daemon before and after each trial, and put back at the end; after a crash: leadline undo DIR.
+    Each block measures every workload without and with the settings (A B B A). Settings are read back from
+    every daemon before and after each trial, and reverted at the end; after a crash: leadline undo DIR.
 
-    Several are measured in a part of their combinations that tells what each does: ten in 32 of 1,024.
+    Several settings are measured in a fractional factorial design: ten settings need 32 of 1,024
+    combinations.
 
     \b
     leadline tune prove streaming --lab --with client_readahead_max_bytes=4M

@@ -55,11 +55,11 @@ def system_options(function: _Decorated) -> _Decorated:
     for add in (
         state_option,
         click.option(
-            "--id", "client_name", metavar="NAME", default="", help="Ceph's user.  [default: client.admin]"
+            "--id", "client_name", metavar="NAME", default="", help="Ceph user.  [default: client.admin]"
         ),
-        click.option("--conf", type=AskedPath(), metavar="FILE", help="The cluster's ceph.conf."),
+        click.option("--conf", type=AskedPath(), metavar="FILE", help="ceph.conf of the cluster."),
         click.option(
-            "--lab", metavar="NAME", default="", help="A lab: its cluster and the network of its hosts."
+            "--lab", metavar="NAME", default="", help="Use a lab: its cluster and the network of its hosts."
         ),
     ):
         called = add(called)

@@ -17,22 +17,22 @@ if TYPE_CHECKING:
     from leadline.tuning.changing.reverting import Reverted
 
 
-@click.command(short_help="Put back what was changed")
+@click.command(short_help="Revert changed settings")
+@click.option("--run", metavar="ID", default="", help="Revert only this apply.  [default: all]")
+@click.option("--force", is_flag=True, help="Revert also what somebody else changed since.")
 @click.option(
-    "--run", metavar="ID", default="", help="Of one apply alone.  [default: all that is outstanding]"
+    "--forget", is_flag=True, help="Give up changes that cannot be reverted, or that somebody else changed."
 )
-@click.option("--force", is_flag=True, help="Overwrite what somebody else has set since.")
 @click.option(
-    "--forget", is_flag=True, help="Leave for good what cannot be put back, or somebody else has set."
+    "--restart", is_flag=True, help="Restart daemons of this host that need it. A lab's daemons always are."
 )
-@click.option("--restart", is_flag=True, help="Restart this host's daemons that need it. A lab's always are.")
 @system_options
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def command(run: str, force: bool, forget: bool, restart: bool, which: TuneOptions, as_json: bool) -> int:
-    """Put back every setting that was changed and not put back yet, the last one first.
+    """Revert every changed setting, the last one first.
 
-    It works after a crash and after a reboot, from the journal alone. What somebody else has set since is
-    named and left, and the exit code is 1 then.
+    This works after a crash and after a reboot, from the journal alone. A setting that somebody else changed
+    since is named and left, and the exit code is 1.
     """
     from leadline.errors import UsageError
     from leadline.tuning.changing.reverting import Reverted, revert

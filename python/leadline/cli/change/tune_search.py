@@ -18,7 +18,7 @@ from leadline.tuning.settings import PriceKind
 from leadline.units import quoted
 
 
-@click.command(short_help="Search the values of settings for a study, and prove the best")
+@click.command(short_help="Search values of settings for a study, and prove the best")
 @click.argument("study", required=False, default="", shell_complete=complete_study)
 @click.option(
     "--space",
@@ -26,34 +26,36 @@ from leadline.units import quoted
     multiple=True,
     type=AskedUnlessValues("audit"),
     metavar="NAME=lo..hi|NAME=a|b|FILE|audit",
-    help="Values that may be tried: a range (sizes by factors), a list, a YAML file of such lines, or"
-    " `audit`: what `leadline tune audit --for` recommends. Again for more settings.",
+    help="Values to try: a range (sizes by factors), a list, a YAML file of such lines, or "
+    "`audit`: what `leadline tune audit --for` recommends. Repeat for several settings.",
 )
 @click.option(
-    "--budget", metavar="TIME", help="Wall time of all of it; at least three tenths are kept for the proof."
+    "--budget", metavar="TIME", help="Time limit of the whole. At least 30 % is kept for the proof."
 )
 @click.option(
     "--bound",
     "bounds",
     multiple=True,
     metavar="LATENCY=TIME",
-    help="No proposal may cross it, as p99=20ms: p50, p95, p99, p99.9, p100 or mean, in any trial.",
+    help="Latency limit of every trial, for example p99=20ms: p50, p95, p99, p99.9, p100 or mean.",
 )
-@click.option("--proposals", type=click.IntRange(1, 500), help="Try so many at most.")
+@click.option("--proposals", type=click.IntRange(1, 500), help="Highest number of proposals.")
 @click.option(
     "--tries",
     type=click.IntRange(1, 20),
     default=2,
     show_default=True,
-    help="Blocks that a proposal gets which is not seen to be worse.",
+    help="Blocks of a proposal that is not clearly worse.",
 )
 @click.option(
     "--compare-random",
     is_flag=True,
-    help="Let random search try as many proposals in turns; that doubles the time of the search, or halves"
-    " its proposals.",
+    help="Also run a random search of as many proposals, in turns. That doubles the time, or "
+    "halves the proposals.",
 )
-@click.option("--for", "work", metavar="RESULT", help="With --space audit: what diagnose says limits it.")
+@click.option(
+    "--for", "work", metavar="RESULT", help="With --space audit: the result whose bottleneck to remedy."
+)
 @unbounded_study_options
 @way_option
 @settings_option
@@ -62,14 +64,20 @@ from leadline.units import quoted
     "allowed",
     multiple=True,
     type=click.Choice(get_args(PriceKind)),
-    help="Let settings be tried that have a price in integrity, durability or security.",
+    help="Also try settings with a risk to integrity, durability or security.",
 )
 @out_option()
 @state_option
-@click.option("--resume", type=AskedPath(), metavar="DIR", help="Go on with this search, or with its proof.")
+@click.option("--resume", type=AskedPath(), metavar="DIR", help="Continue this search, or its proof.")
 @trust_option
-@click.option("--grace", metavar="TIME", default="60s", show_default=True, help="How late a trial may be.")
-@click.option("--quiet", is_flag=True, help="No progress; errors still show.")
+@click.option(
+    "--grace",
+    metavar="TIME",
+    default="60s",
+    show_default=True,
+    help="How late a trial may end before it is aborted.",
+)
+@click.option("--quiet", is_flag=True, help="Print errors only, no progress.")
 def command(
     study: str,
     spaces: tuple[str, ...],
@@ -96,11 +104,11 @@ def command(
     grace: str,
     quiet: bool,
 ) -> int:
-    """Search a space of settings for the fastest works of STUDY on one target, and prove the winner.
+    """Search settings that make the workloads of STUDY fastest on one target, and prove the best.
 
-    Each proposal is measured in blocks beside the default; who is clearly worse is stopped after the first.
-    The winner is measured afresh (A B B A), and called one only where that proves it. All is put back at
-    the end; after a crash: leadline undo DIR.
+    Each proposal is measured in blocks next to the default; clearly worse ones stop after the first block.
+    The best is measured again (A B B A), and only that proof counts. Everything is reverted at the end; after
+    a crash: leadline undo DIR.
 
     \b
     leadline tune search streaming --lab --space client_readahead_max_bytes=128k..64M --budget 20m

@@ -18,17 +18,18 @@ if TYPE_CHECKING:
     from leadline.tuning.changing.state import JournalledChange, JournalState, TuningRun
 
 
-@click.command(short_help="Show what is changed, and whether it still holds")
+@click.command(short_help="Show changed settings, and whether they are still in force")
 @click.option(
-    "--break-lock", metavar="ID", default="", help="Remove this lock of the cluster, whose holder has ended."
+    "--break-lock", metavar="ID", default="", help="Remove this lock of the cluster, if its holder has ended."
 )
 @system_options
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def command(break_lock: str, which: TuneOptions, as_json: bool) -> None:
-    """Show every change that was not put back, whether it is in force still, and what waits for a word.
+    """Show every change that is not reverted, whether it is still in force, and what waits for `tune
+    confirm`.
 
-    Of a cluster that is named also who holds its lock. That ends by itself some time after its holder;
-    --break-lock takes it away at once. It puts nothing back: leadline tune revert, on the holder's host.
+    For a cluster, also show who holds its lock. The lock expires some time after its holder ends; --break-
+    lock removes it at once. That reverts nothing: run leadline tune revert on the holder's host.
     """
     if break_lock:
         _break(break_lock, which)

@@ -33,52 +33,52 @@ _PLACE_S = 90.0  # for one place of --on, reads and writes
 _HOST = "LEADLINE_LAB_HOST"  # set by `leadline lab exec`
 
 
-@click.command(short_help="Say which part of host, network and cluster is not what it should be")
+@click.command(short_help="Check host, network and cluster for faults and wrong settings")
 @click.option(
     "--role",
     "roles",
     multiple=True,
     type=click.Choice(_ROLES),
-    help="What this host is; again for more.  [default: all of them]",
+    help="Role of this host. Repeat for several.  [default: all]",
 )
-@lab_option("Each host and client of a lab, and its cluster: of the only lab, or of NAME.")
+@lab_option(
+    "Check each host and client of a lab, and its cluster. NAME is the lab; without it, the only one."
+)
 @click.option(
     "--conf",
     type=AskedPath(dir_okay=False),
-    help="Ceph's configuration of the cluster to ask.  [default: $CEPH_CONF, or /etc/ceph/ceph.conf]",
+    help="ceph.conf of the cluster.  [default: $CEPH_CONF, or /etc/ceph/ceph.conf]",
 )
-@click.option("--no-ceph", is_flag=True, help="Ask no cluster.")
+@click.option("--no-ceph", is_flag=True, help="Do not connect to a cluster.")
 @click.option(
     "--with",
     "others",
     multiple=True,
     type=AskedPath(exists=True, dir_okay=False),
     metavar="FILE",
-    help="Facts of another host, which it wrote with -o: hosts are compared; again for more.",
+    help="Compare with another host, whose `check -o` wrote FILE. Repeat for several.",
 )
 @click.option(
     "--baseline",
     type=AskedPath(exists=True, dir_okay=False),
     metavar="FILE",
-    help="Say what is otherwise than when this was written with -o.",
+    help="Show what changed since `check -o` wrote FILE.",
 )
 @click.option(
     "--peer",
     "peers",
     multiple=True,
     metavar="HOST",
-    help="Send echoes to another host: loss, round trip, whether packets of full size pass; again for more.",
+    help="Ping another host: loss, round trip, and whether full-size packets pass. Repeat for several.",
 )
 @storage_options
 @reach_options
-@click.option("--no-streams", is_flag=True, help="With --lab and --hosts: no iperf3 between them.")
-@click.option("--as", "name", metavar="NAME", help="Call this host so.  [default: its host name]")
-@click.option("--all", "everything", is_flag=True, help="Print what is as it should be, too.")
+@click.option("--no-streams", is_flag=True, help="With --lab and --hosts: do not run iperf3 between them.")
+@click.option("--as", "name", metavar="NAME", help="Name for this host.  [default: its host name]")
+@click.option("--all", "everything", is_flag=True, help="Also show checks that passed.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON of the format leadline.check/1.")
-@click.option(
-    "--page", type=WrittenPath(dir_okay=False), metavar="FILE", help="Write it as an HTML page, too."
-)
-@out_option("A file to keep it in, for --with and --baseline.", path=WrittenPath(dir_okay=False))
+@click.option("--page", type=WrittenPath(dir_okay=False), metavar="FILE", help="Also write an HTML page.")
+@out_option("Write the facts to FILE, for --with and --baseline.", path=WrittenPath(dir_okay=False))
 def command(
     roles: tuple[str, ...],
     lab: str | None,
@@ -97,10 +97,10 @@ def command(
     page: Path | None,
     out: Path | None,
 ) -> int:
-    """Say which part of this host and of a Ceph cluster is not what it should be, why, and what to do.
+    """Check this host and a Ceph cluster for faults and wrong settings, with reasons and remedies.
 
-    It changes nothing but what --destroy names. The exit code is 3 where something serious, or a warning,
-    was found; notes alone leave it 0. Each line names the command that shows the same.
+    Nothing is changed, except a device that --destroy names. The exit code is 3 if an error or a warning was
+    found; notes alone leave it 0. Each line names the command that shows the same.
 
     \b
     leadline check

@@ -23,16 +23,16 @@ def storage_options(command: Callable[..., Any]) -> Callable[..., Any]:
         multiple=True,
         type=AskedPath(exists=True),
         metavar="PLACE",
-        help="Measure a block device by reading it, or a directory by an unnamed file in it; again for more: "
-        "each alone, and all at once.",
+        help="Measure a block device by reads, or a directory by an unnamed file. Repeat for several: "
+        "each alone, then all at once.",
     )
     destroy = click.option(
         "--destroy",
         multiple=True,
         type=AskedPath(exists=True, file_okay=True, dir_okay=False),
         metavar="DEVICE",
-        help="Measure a block device by writing it, too: all that is on it is lost. Refused where it has a "
-        "partition, a file system, a label or a user; again for more.",
+        help="Also measure a block device by writes: its contents are LOST. Refused if it has a "
+        "partition, a file system, a label or a user. Repeat for several.",
     )
     return on(destroy(command))
 

@@ -34,32 +34,32 @@ if TYPE_CHECKING:
 _LOOK, _LONGEST = "30s", "2m"
 
 
-@click.command(short_help="Say what bounds a result's cells, a traced program or a mount in use")
+@click.command(short_help="Show the bottleneck of each cell of a result, or of a traced program")
 @click.argument("directory", type=AskedPath(), required=False, shell_complete=complete_result)
-@click.option("--cell", "wanted", metavar="TEXT", help="Only cells with this in TARGET.WORK or their id.")
-@click.option("--live", metavar="PATH", type=UntouchedPath(), help="What goes on below PATH now.")
+@click.option("--cell", "wanted", metavar="TEXT", help="Only cells whose TARGET.WORK or id contains TEXT.")
+@click.option("--live", metavar="PATH", type=UntouchedPath(), help="Diagnose the mount at PATH now.")
 @click.option(
     "--for",
     "duration",
     metavar="TIME",
-    help="With --live: how long to look (30s). With --active: the longest that it may take (2m).",
+    help="With --live: how long to observe (30s). With --active: time limit of the experiment (2m).",
 )
-@click.option("--no-bpf", is_flag=True, help="With --live: without the tracer in the kernel.")
+@click.option("--no-bpf", is_flag=True, help="With --live: disable the eBPF tracer.")
 @click.option(
-    "--active", is_flag=True, help="Make the one experiment that decides; it is shown before it is run."
+    "--active", is_flag=True, help="Run the one experiment that decides between causes. It is shown first."
 )
 @click.option(
     "--beside",
     metavar="NAME=ADDRESS",
-    help="With --active: another way to the same storage, such as rados=rados://POOL.",
+    help="With --active: another access method to the same storage, such as rados=rados://POOL.",
 )
-@click.option("--yes", is_flag=True, help="With --active: run it without a question.")
+@click.option("--yes", is_flag=True, help="With --active: run without asking.")
 @ignore_health_option
 @under_fault_option
 @out_option()
 @trust_option
-@click.option("--all", "whole", is_flag=True, help="Print all that was not observable, too.")
-@click.option("--figures", is_flag=True, help="Print all figures that the causes were judged by, too.")
+@click.option("--all", "whole", is_flag=True, help="Also list everything that could not be observed.")
+@click.option("--figures", is_flag=True, help="Also print all values that the causes were judged by.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON of the format leadline.diagnosis/1.")
 def command(
     directory: Path | None,
@@ -78,12 +78,12 @@ def command(
     figures: bool,
     as_json: bool,
 ) -> int:
-    """Say why the cells of the result in DIRECTORY are not faster, or with --live what goes on on a mount.
+    """Show the bottleneck of each cell of the result in DIRECTORY, or with --live of a mount.
 
-    Of a trace it says what of the program's way of I/O costs it.
+    For a trace, show which I/O of the program costs time.
 
-    Nothing is run but with --active, and nothing is written to what is looked at. Causes are judged by what
-    observers saw; what nobody could tell is said.
+    Nothing is run except with --active, and nothing is written to a mount. Causes are judged by recorded
+    counters and samples; what could not be observed is listed.
 
     \b
     leadline diagnose leadline-quick-20260131-120000

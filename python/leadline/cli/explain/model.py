@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 _WIDTH = 100
-_MEASURED = "What was measured; its share of what should be is printed, too."
+_MEASURED = "A measured value, shown as % of the limit."
 
 
 def _common(measured: click.ParamType[Any] | type = float) -> Callable[[_Command], _Command]:
@@ -46,28 +46,38 @@ def _common(measured: click.ParamType[Any] | type = float) -> Callable[[_Command
     return decorate
 
 
-@click.group(short_help="Compute what storage should give, by models with their sources")
+@click.group(short_help="Compute theoretical limits of storage, by published models")
 def command() -> None:
-    """Compute what storage should give, by models with their sources and where they stop being true.
+    """Compute theoretical limits of storage, by models with their sources and limits of validity.
 
-    Sizes and rates are powers of 1024, as fio's (64M, 300M); rates of links are bits of 1000 (10Gbit).
+    Sizes and rates use powers of 1024, as in fio (64M, 300M). Link rates are decimal bits (10Gbit).
     """
 
 
 @command.command("stream")
-@click.option("--buffer", type=SIZE, required=True, help="Bytes of one request.")
-@click.option("--in-flight", type=click.IntRange(1), default=1, show_default=True, help="Requests at once.")
-@click.option("--link", type=BIT_RATE, required=True, help="The slowest link on the way, such as 10Gbit.")
-@click.option("--latency", type=DURATION, help="What a request takes beside its way through the links.")
-@click.option("--seen", metavar="SIZE=RATE", help="Instead: a buffer's rate, one at a time, such as 2M=62M.")
+@click.option("--buffer", type=SIZE, required=True, help="Size of one request.")
 @click.option(
-    "--object", "object_bytes", type=SIZE, default="4M", show_default=True, help="An object's bytes."
+    "--in-flight",
+    type=click.IntRange(1),
+    default=1,
+    show_default=True,
+    help="Outstanding requests (queue depth).",
+)
+@click.option("--link", type=BIT_RATE, required=True, help="Slowest link on the I/O path, such as 10Gbit.")
+@click.option("--latency", type=DURATION, help="Latency of a request without its transfer time.")
+@click.option(
+    "--seen",
+    metavar="SIZE=RATE",
+    help="Instead of --latency: a measured rate with one outstanding request, such as 2M=62M.",
+)
+@click.option(
+    "--object", "object_bytes", type=SIZE, default="4M", show_default=True, help="Size of an object."
 )
 @click.option(
     "--hops",
     type=click.IntRange(1),
     multiple=True,
-    help="Links that a buffer passes whole, one after another: 2 through a proxy. Twice for a range.",
+    help="Links that a buffer passes one after another: 2 through a proxy. Twice for a range.",
 )
 @_common(RATE)
 def stream(
@@ -81,7 +91,7 @@ def stream(
     measured: int | None,
     as_json: bool,
 ) -> None:
-    """What one stream gives, by latency, buffer, requests in flight and objects side by side.
+    """Compute the rate of one stream from latency, buffer, queue depth and parallel objects.
 
     For example: leadline model stream --buffer 32M --link 10Gbit --seen 2M=62M --hops 1 --hops 2
     """
@@ -99,17 +109,19 @@ def stream(
 
 
 @command.command("aggregate")
-@click.option("--topology", type=AskedPath(exists=True, dir_okay=False), help="A file as for lab up.")
-@click.option("--reference", help="A document's cluster in small, as for lab up.")
-@click.option("--protection", type=PROTECTION, default="3", show_default=True, help="Copies, or K+M.")
-@click.option("--reads", is_flag=True, help="Reads; otherwise writes.")
-@click.option("--through", metavar="ROLE", help="A proxy that all bytes pass, such as xrootd.")
-@click.option("--groups", type=click.IntRange(1), help="Placement groups: their primaries are by chance.")
+@click.option(
+    "--topology", type=AskedPath(exists=True, dir_okay=False), help="A topology file, as for `lab up`."
+)
+@click.option("--reference", help="A scaled-down cluster of a document, as for `lab up`.")
+@click.option("--protection", type=PROTECTION, default="3", show_default=True, help="Replicas, or K+M.")
+@click.option("--reads", is_flag=True, help="Compute reads instead of writes.")
+@click.option("--through", metavar="ROLE", help="A gateway that all bytes pass, such as xrootd.")
+@click.option("--groups", type=click.IntRange(1), help="Placement groups. Their primaries are random.")
 @click.option(
     "--primaries",
     multiple=True,
     metavar="HOST=COUNT",
-    help="Groups whose primary is on a host, as the map has it.",
+    help="Placement groups whose primary is on HOST.",
 )
 @_common(RATE)
 def aggregate(
@@ -123,7 +135,7 @@ def aggregate(
     measured: int | None,
     as_json: bool,
 ) -> None:
-    """What all clients reach together, by links, uplinks and protection.
+    """Compute the aggregate rate of all clients from links, uplinks and replication or erasure coding.
 
     For example: leadline model aggregate --reference castor --protection 8+3 --groups 8
     """
@@ -142,15 +154,26 @@ def aggregate(
 
 
 @command.command("ec")
-@click.option("--bs", type=SIZE, required=True, help="Bytes of a write, aligned to its size.")
-@click.option("--protection", type=PROTECTION, required=True, help="Copies, or K+M.")
-@click.option("--stripe-unit", type=SIZE, default="4k", show_default=True, help="A shard's part of a stripe.")
+@click.option("--bs", type=SIZE, required=True, help="Size of a write, aligned to itself.")
+@click.option("--protection", type=PROTECTION, required=True, help="Replicas, or K+M.")
 @click.option(
-    "--seen", multiple=True, metavar="SIZE=IOPS", help="Writes with copies, of two sizes: predicts."
+    "--stripe-unit",
+    type=SIZE,
+    default="4k",
+    show_default=True,
+    help="Stripe unit: the part of a stripe on one shard.",
 )
-@click.option("--copies", type=click.IntRange(1), default=3, show_default=True, help="Of what was seen.")
-@click.option("--devices", type=click.IntRange(1), help="Under both pools.")
-@click.option("--read-iops", type=click.FloatRange(1), help="Random reads of one device.")
+@click.option(
+    "--seen",
+    multiple=True,
+    metavar="SIZE=IOPS",
+    help="Measured write IOPS with replication, for two sizes: predicts erasure coding.",
+)
+@click.option(
+    "--copies", type=click.IntRange(1), default=3, show_default=True, help="Replicas of the measured pool."
+)
+@click.option("--devices", type=click.IntRange(1), help="Devices under both pools.")
+@click.option("--read-iops", type=click.FloatRange(1), help="Random read IOPS of one device.")
 @_common()
 def erasure(
     bs: int,
@@ -163,7 +186,7 @@ def erasure(
     measured: float | None,
     as_json: bool,
 ) -> None:
-    """What erasure coding (or copies) costs a write: network, stored bytes, operations of devices.
+    """Compute what erasure coding or replication costs a write: network, stored bytes, device operations.
 
     For example: leadline model ec --bs 4k --protection 6+3 --seen 4k=260082 --seen 64k=136306 --devices 120
     --read-iops 18000
@@ -185,15 +208,11 @@ def erasure(
 
 
 @command.command("sync")
-@click.option("--rate", type=RATE, required=True, help="Bytes per second that clients write.")
-@click.option(
-    "--object", "object_bytes", type=SIZE, default="4M", show_default=True, help="Bytes of a write."
-)
-@click.option("--protection", type=PROTECTION, required=True, help="Copies, or K+M.")
-@click.option("--devices", type=click.IntRange(1), help="That share them.")
-@click.option(
-    "--commit", type=DURATION, help="A store's flush (BlueStore's kv_sync_lat): what one OSD can do."
-)
+@click.option("--rate", type=RATE, required=True, help="Write rate of all clients, in bytes per second.")
+@click.option("--object", "object_bytes", type=SIZE, default="4M", show_default=True, help="Size of a write.")
+@click.option("--protection", type=PROTECTION, required=True, help="Replicas, or K+M.")
+@click.option("--devices", type=click.IntRange(1), help="Devices that share the commits.")
+@click.option("--commit", type=DURATION, help="Flush latency of one OSD (BlueStore's kv_sync_lat).")
 @_common()
 def sync(
     rate: int,
@@ -204,7 +223,7 @@ def sync(
     measured: float | None,
     as_json: bool,
 ) -> None:
-    """Commits per second that writes cause, and what the devices could do.
+    """Compute the commits per second that writes cause, and what devices can do.
 
     For example: leadline model sync --rate 1G --object 5M --protection 8+3 --devices 540
     """
@@ -217,13 +236,16 @@ def sync(
 @command.command("metadata")
 @click.argument("places", nargs=-1, required=True, metavar="NAME=TIME[xSERVERS]...")
 @click.option(
-    "--in-flight", type=click.IntRange(1, 100_000), required=True, help="Operations at once, all clients."
+    "--in-flight",
+    type=click.IntRange(1, 100_000),
+    required=True,
+    help="Outstanding operations of all clients.",
 )
 @_common()
 def metadata(places: tuple[str, ...], in_flight: int, measured: float | None, as_json: bool) -> None:
-    """Operations per second through stations in a row, and which is full first.
+    """Compute operations per second through a chain of stations, and the one that saturates first.
 
-    TIME is what an operation takes there alone; SERVERS how many it finds there (1), 0 where nobody waits.
+    TIME is the service time of one operation; SERVERS is the number of servers (1), or 0 for a pure delay.
     For example: leadline model metadata --in-flight 16 network=200usx0 mds=120us journal=1msx8
     """
     from leadline.analysis.models.closed import operations
@@ -233,11 +255,11 @@ def metadata(places: tuple[str, ...], in_flight: int, measured: float | None, as
 
 @command.command("copies")
 @click.argument("times", nargs=-1, required=True, metavar="N=SECONDS...")
-@click.option("--cpus", type=click.FloatRange(0.01), required=True, help="That the copies share.")
-@click.option("--copies", type=click.IntRange(1), required=True, help="How many to compute for.")
+@click.option("--cpus", type=click.FloatRange(0.01), required=True, help="CPUs that the copies share.")
+@click.option("--copies", type=click.IntRange(1), required=True, help="Number of copies to predict.")
 @_common()
 def copies(times: tuple[str, ...], cpus: float, copies: int, measured: float | None, as_json: bool) -> None:
-    """How long N copies of a program run at once, from the times of fewer.
+    """Predict the run time of N concurrent copies of a program from the times of fewer.
 
     For example: leadline model copies 1=813 2=847 4=943 --cpus 4 --copies 6
     """
@@ -251,7 +273,7 @@ def copies(times: tuple[str, ...], cpus: float, copies: int, measured: float | N
 @click.argument("rates", nargs=-1, required=True, metavar="N=RATE...")
 @_common()
 def scaling(rates: tuple[str, ...], measured: float | None, as_json: bool) -> None:
-    """The Universal Scalability Law, fitted to rates by the number of clients.
+    """Fit the Universal Scalability Law to rates by the number of clients.
 
     For example: leadline model scaling 1=955 2=1878 4=3548 8=5531 16=7500
     """

@@ -33,7 +33,7 @@ _STYLES = {"works": "green", "limited": "yellow", "missing": "red"}
 
 
 @click.command()
-@click.option("--all", "whole", is_flag=True, help="Print a row for each part that works, too.")
+@click.option("--all", "whole", is_flag=True, help="Also show a row for each part that works.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def command(whole: bool, as_json: bool) -> None:
     """Show what works on this machine, what does not, and what to install for it.

@@ -30,7 +30,7 @@ _NAME = name_argument()
 def command() -> None:
     """Start, show and remove a disposable real Ceph on this host.
 
-    All its OSDs share one disk: it shows mechanisms and ratios, never absolute figures of a cluster.
+    All OSDs share one disk: use the ratios, not the absolute numbers.
     """
     check_lab_places()
 
@@ -42,7 +42,7 @@ def command() -> None:
 def status(name: str, directory: Path | None, as_json: bool) -> None:
     """Show a lab's daemons, health, placement groups, mount, targets and space.
 
-    Of a lab with hosts also its network, with what passes each link now.
+    For a lab with hosts, also show its network and the rate on each link.
     """
     lab = open_lab(name, directory)
     found = lab.status()
@@ -122,7 +122,7 @@ def _say_lost() -> None:
 @_DIRECTORY
 @click.option("--all", "every", is_flag=True, help="Remove every lab of this account.")
 def down(name: str, directory: Path | None, every: bool) -> None:
-    """Remove a lab: its processes, its mount, its files. It may be half started or crashed."""
+    """Remove a lab: its processes, mounts and files. It may be half started or crashed."""
     if every and (name or directory):
         raise UsageError("--all and a lab's name contradict each other", "Give one of the two.")
     failures = [failure for path in _to_remove(name, directory, every) if (failure := _remove(path))]

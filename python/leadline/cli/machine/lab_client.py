@@ -44,9 +44,9 @@ def _directory_option(command: _Command) -> _Command:
 def exec_command(context: click.Context, member: str, lab: str, directory: Path | None) -> int:
     """Run COMMAND on a client, or a host, of a lab with hosts: in its network, behind its link.
 
-    It sees this machine's files and mounts. CEPH_CONF and CEPH_ARGS make Ceph's programs the client's own
-    user. Signals and the exit code are COMMAND's; 126 or 127 where it cannot be started, 125 for a failure
-    of leadline itself. What still runs there is ended by `leadline lab down`.
+    COMMAND sees this machine's files and mounts. CEPH_CONF and CEPH_ARGS let Ceph's programs run as the
+    client's own user. COMMAND receives your signals, and leadline exits as it does: 126 or 127 if it cannot
+    be started, 125 for a failure of leadline itself. `leadline lab down` ends what still runs there.
 
     \b
     leadline lab exec client2 -- rados bench -p objects 10 write
@@ -73,7 +73,12 @@ def exec_command(context: click.Context, member: str, lab: str, directory: Path 
 @click.command("mount")
 @click.argument("client")
 @click.argument("path", default="/", required=False)
-@click.option("--through", metavar="GATEWAY", default="", help="Say what this gateway is used by.")
+@click.option(
+    "--through",
+    metavar="GATEWAY",
+    default="",
+    help="Show how the client uses this gateway instead of a mount.",
+)
 @_lab_options
 def mount_command(client: str, path: str, through: str, lab: str, directory: Path | None) -> None:
     """Mount PATH of the lab's CephFS on a client by ceph-fuse, as that client's own user.
@@ -119,12 +124,12 @@ def _no_mount_through(found: Lab, client: str, through: str) -> UsageError:
 @click.command("targets")
 @name_argument()
 @_directory_option
-@click.option("--host", "client", metavar="CLIENT", default="", help="Of a lab with hosts: from this client.")
+@click.option("--host", "client", metavar="CLIENT", default="", help="The client, in a lab with hosts.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def targets_command(name: str, directory: Path | None, client: str, as_json: bool) -> None:
-    """Print every way to reach a lab's storage as --target options; what is not there, with its reason.
+    """List every access method of a lab as --target options. Missing ones are listed with the reason.
 
-    In a lab with hosts, storage is reached from a client: name it by --host.
+    In a lab with hosts, name the client by --host.
     """
     from leadline.lab.targets import FORMAT
 

@@ -28,7 +28,7 @@ def under_fault_option(command: _Command) -> _Command:
     return click.option(
         _OPTION,
         is_flag=True,
-        help="Measure although a fault of `leadline lab inject` is in force; the report says which.",
+        help="Measure although a fault of `leadline lab inject` is active. The report names it.",
     )(command)
 
 

@@ -30,25 +30,27 @@ _MIB = 1 << 20
 @click.option(
     "--kernel-mounts",
     metavar="LIST",
-    help=f"What to mount below /mnt/leadline, of {_ALL}.  [default: what the lab offers]",
+    help=f"Mounts below /mnt/leadline: {_ALL}.  [default: what the lab offers]",
 )
 @click.option(
     "--results",
     type=AskedPath(file_okay=False),
-    help="The directory of this host that the guest writes.  [default: the current one]",
+    help="The directory of this host that the guest can write.  [default: the working directory]",
 )
-@click.option("--memory", metavar="SIZE", default="2G", show_default=True, help="Of the guest.")
+@click.option("--memory", metavar="SIZE", default="2G", show_default=True, help="Memory of the guest.")
 @click.option("--cpus", type=click.IntRange(min=1, max=64), default=2, show_default=True)
 @click.option(
     "--accel",
     type=click.Choice(["auto", "kvm", "tcg"]),
     default="auto",
     show_default=True,
-    help="KVM, or emulation (tcg), whose times are no evidence.",
+    help="KVM, or emulation (tcg), whose times are not usable.",
 )
-@click.option("--timeout", metavar="TIME", default="1h", show_default=True, help="For the command.")
-@click.option("--boot-timeout", metavar="TIME", default="3m", show_default=True, help="For the start.")
-@click.option("--quiet", is_flag=True, help="No progress; errors still show.")
+@click.option("--timeout", metavar="TIME", default="1h", show_default=True, help="Time limit of the command.")
+@click.option(
+    "--boot-timeout", metavar="TIME", default="3m", show_default=True, help="Time limit of the boot."
+)
+@click.option("--quiet", is_flag=True, help="Print errors only, no progress.")
 @click.pass_context
 def command(
     context: click.Context,

@@ -30,9 +30,11 @@ _POLL_S = 0.2
 
 @click.command("inject", options_metavar="[KIND [ON] [OPTION=VALUE]... [for TIME]] [OPTIONS]")
 @click.argument("words", nargs=-1, metavar="")
-@click.option("--for", "time_words", metavar="TIME", default="", help="Wait so long, then undo it.")
-@click.option("--list", "listing", is_flag=True, help="Show the faults in force.")
-@click.option("--kinds", "kinds", is_flag=True, help="Show what can be injected, and what cannot be here.")
+@click.option("--for", "time_words", metavar="TIME", default="", help="Undo the fault after TIME.")
+@click.option("--list", "listing", is_flag=True, help="Show the active faults.")
+@click.option(
+    "--kinds", "kinds", is_flag=True, help="Show the faults that can be injected here, and those that cannot."
+)
 @click.option("--clear", "clear", is_flag=True, help="Undo the faults with these IDs, or all.")
 @click.option("--lab", "name", metavar="NAME", default="", help="The lab.  [default: the only one, or `lab`]")
 @click.option("--dir", "directory", type=AskedPath(file_okay=False), help="The lab's directory.")
@@ -47,7 +49,7 @@ def command(
     directory: Path | None,
     as_json: bool,
 ) -> None:
-    """Break something of a lab on purpose; every fault can be undone.
+    """Inject a fault into a lab. Every fault can be undone.
 
     Without `for TIME` the fault stays until --clear, or until the lab is taken down. With it, the command
     waits, and undoes the fault then, or at Ctrl-C.

@@ -29,19 +29,24 @@ _INCOMPLETE = 3  # what was asked for is there in part
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 _OPTIONS = (
     click.option(
-        "--hosts", type=click.IntRange(min=1), help="Storage hosts, each a network namespace: root."
+        "--hosts", type=click.IntRange(min=1), help="Storage hosts, each a network namespace. Needs root."
+    ),
+    click.option("--clients", type=click.IntRange(min=0), help="Client hosts.  [default: 1]"),
+    click.option(
+        "--switches", type=click.IntRange(min=1), help="Switches to distribute the hosts over.  [default: 1]"
     ),
     click.option(
-        "--clients", type=click.IntRange(min=0), help="Machines that use the storage.  [default: 1]"
+        "--link", metavar="RATE", default="", help="Link rate of each host and client, such as 1Gbit."
     ),
-    click.option("--switches", type=click.IntRange(min=1), help="To deal the hosts over.  [default: 1]"),
-    click.option("--link", metavar="RATE", default="", help="Of each host and client, such as 1Gbit."),
-    click.option("--uplink", metavar="RATE", default="", help="Of each switch to the core above them."),
-    click.option("--topology", type=AskedPath(dir_okay=False), help="A file that says all of this (YAML)."),
+    click.option("--uplink", metavar="RATE", default="", help="Link rate of each switch to the core."),
+    click.option("--topology", type=AskedPath(dir_okay=False), help="A YAML file that defines all of this."),
     click.option(
-        "--reference", metavar="NAME", default="", help="castor, fermilab, opencast or suse in small."
+        "--reference",
+        metavar="NAME",
+        default="",
+        help="A document's cluster, scaled down: castor, fermilab, opencast or suse.",
     ),
-    click.option("--dry-run", is_flag=True, help="Print what would stand where, and start nothing."),
+    click.option("--dry-run", is_flag=True, help="Show what would be started, and start nothing."),
 )
 
 
@@ -136,7 +141,9 @@ def _link(option: str, text: str) -> Link:
 
 @click.command("up")
 @name_argument(former="--name")
-@click.option("--osds", type=click.IntRange(min=1), help="How many OSDs.  [default: 4, or K+M if more]")
+@click.option(
+    "--osds", type=click.IntRange(min=1), help="Number of OSDs.  [default: 4, or K+M if that is more]"
+)
 @click.option("--ec", "erasure", metavar="K+M", default="", help="Erasure coding.  [default: 2+1]")
 @click.option(
     "--dir",
@@ -145,13 +152,21 @@ def _link(option: str, text: str) -> Link:
     help="An empty or new directory.  [default: below ~/.local/state/leadline/labs]",
 )
 @click.option("--auth", type=click.Choice(["none", "cephx"]), default="cephx", show_default=True)
-@click.option("--osd-size", metavar="SIZE", default="", help="Of each OSD; sparse.  [default: 10G]")
+@click.option("--osd-size", metavar="SIZE", default="", help="Size of each OSD (sparse).  [default: 10G]")
 @click.option("--no-mount", is_flag=True, help="Do not mount the file system.")
-@click.option("--gateways", metavar="LIST", default="", help="Of nfs, smb, xrootd, rgw; or all.")
 @click.option(
-    "--set", "settings", metavar="NAME=VALUE", multiple=True, help="A gateway's setting; repeatable."
+    "--gateways", metavar="LIST", default="", help="Gateways to start: nfs, smb, xrootd, rgw, or all."
 )
-@click.option("--address", default="127.0.0.1", show_default=True, help="Where every server listens.")
+@click.option(
+    "--set",
+    "settings",
+    metavar="NAME=VALUE",
+    multiple=True,
+    help="A setting of a gateway. Repeat for several.",
+)
+@click.option(
+    "--address", default="127.0.0.1", show_default=True, help="Address that every server listens on."
+)
 @click.option("--bridge", is_flag=True, help="Listen on a network bridge of the lab's own, for guests.")
 @click.option(
     "--subvolume",
@@ -159,7 +174,7 @@ def _link(option: str, text: str) -> Link:
     is_flag=False,
     flag_value="subvolume",
     default="",
-    help="Add one with a namespace, mounted by a client restricted to it; NAME may be left out.",
+    help="Add a subvolume with a namespace, mounted by a client that is restricted to it.",
 )
 @_centre_options
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
@@ -183,8 +198,8 @@ def command(
 ) -> None:
     """Start a lab, called NAME or lab: a cluster with CephFS mounted by ceph-fuse, and gateways.
 
-    With --hosts, --topology or --reference its daemons are on hosts of their own, behind switches and links
-    with limits. The exit code is 3 where the lab is up but a gateway that was asked for is not there.
+    With --hosts, --topology or --reference, its daemons run on hosts of their own, behind switches and rate-
+    limited links. The exit code is 3 if the lab runs but a requested gateway does not.
     """
     from leadline import lab
     from leadline.lab.spec import parse_erasure, parse_gateways, parse_settings

@@ -22,7 +22,8 @@ _DEADLINE_S = 30.0
 
 @click.group(name="mount")
 def command() -> None:
-    """Plan another way to mount CephFS, and check a mount for known pitfalls. Mounts nothing itself."""
+    """Plan the move of a CephFS mount from ceph-fuse to the kernel client, and check mounts for known
+    pitfalls. Nothing is mounted."""
 
 
 @command.command("plan")
@@ -32,15 +33,19 @@ def command() -> None:
 @click.option(
     "--emit",
     type=click.Choice(["fstab", "systemd", "puppet", "ansible", "salt"]),
-    help="Print only the new mount's configuration, in this form.",
+    help="Print only the configuration of the new mount, in this format.",
 )
 @click.option(
-    "--role", "roles", multiple=True, metavar="NAME=HOSTS[:SERVICE]", help="Hosts, in the order of change."
+    "--role",
+    "roles",
+    multiple=True,
+    metavar="NAME=HOSTS[:SERVICE]",
+    help="Hosts of a role, in the order of the change.",
 )
 @click.option(
-    "--kernel", default="", metavar="RELEASE", help="Plan for this kernel instead of the one that runs."
+    "--kernel", default="", metavar="RELEASE", help="Plan for this kernel instead of the running one."
 )
-@click.option("--wsync/--nowsync", "wsync", default=None, help="Create files synchronously, or not.")
+@click.option("--wsync/--nowsync", "wsync", default=None, help="Mount with wsync or nowsync.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def plan(
     path: str | None,
@@ -52,9 +57,9 @@ def plan(
     wsync: bool | None,
     as_json: bool,
 ) -> None:
-    """Print how the CephFS mount that holds PATH would be moved from ceph-fuse to the kernel client.
+    """Show how to move the CephFS mount at PATH from ceph-fuse to the kernel client.
 
-    Reads the present mount and its cluster, and changes nothing. Without PATH: the only such mount.
+    The present mount and its cluster are read; nothing is changed. Without PATH: the only such mount.
     """
     from leadline.mounting.emit import FORMS
     from leadline.mounting.facts import find_mount, read_facts
@@ -83,12 +88,12 @@ def _plain(made: Any) -> dict[str, Any]:
 
 @command.command("check")
 @click.argument("path", type=UntouchedPath())
-@click.option("--probe", is_flag=True, help="Make a few files there, write, read and remove them.")
+@click.option("--probe", is_flag=True, help="Test with a few files: create, write, read and remove them.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def check(path: str, probe: bool, as_json: bool) -> int:
-    """Say which known pitfalls hold for the CephFS mount that holds PATH.
+    """Check the CephFS mount at PATH for known pitfalls.
 
-    Exit code 4 where one holds that was measured to fail here.
+    The exit code is 4 if a pitfall was measured to fail here.
     """
     from leadline.mounting.facts import read_facts
     from leadline.mounting.knowledge import assess, cleared

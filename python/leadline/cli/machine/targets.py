@@ -21,17 +21,16 @@ _DEFAULT_CONF = Path("/etc/ceph/ceph.conf")
 
 
 @click.command(name="targets")
-@click.option(
-    "--conf", metavar="FILE", help="Ceph's configuration; CEPH_CONF or /etc/ceph/ceph.conf if absent."
-)
-@click.option("--user", metavar="ID", help="The part of the Ceph user's name behind `client.`")
-@click.option("--keyring", metavar="FILE", help="The file with the user's key.")
-@lab_option("List the targets of a lab: of the only one, or of NAME.")
+@click.option("--conf", metavar="FILE", help="ceph.conf.  [default: $CEPH_CONF, or /etc/ceph/ceph.conf]")
+@click.option("--user", metavar="ID", help="Name of the Ceph user, without its prefix `client`.")
+@click.option("--keyring", metavar="FILE", help="Keyring of the user.")
+@lab_option("List the targets of a lab. NAME is the lab; without it, the only one.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def command(conf: str | None, user: str | None, keyring: str | None, lab: str | None, as_json: bool) -> None:
-    """List what this host can reach: mounts, a cluster's pools and file systems, a lab's gateways.
+    """List the storage that this host can reach: mounts, pools and file systems of a cluster, gateways of a
+    lab.
 
-    Each line can be given to `leadline run`. Nothing is written; a mount that hangs is named and left.
+    Each line can be passed to `leadline run`. Nothing is written. A mount that hangs is named and skipped.
     """
     from leadline.observe.mounts.mountinfo import read_mounts
     from leadline.observe.mounts.reachable import ClusterAccess, reachable_mounts

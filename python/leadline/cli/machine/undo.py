@@ -22,18 +22,17 @@ if TYPE_CHECKING:
     from leadline.store.acting import SeenManifest
 
 
-@click.command(short_help="Remove what an interrupted run left below its targets")
+@click.command(short_help="Remove files that an interrupted run left on its targets")
 @click.argument("directory", type=AskedPath(), shell_complete=complete_result)
 @trust_option
 @reach_options
 def command(directory: Path, trusted: bool, hosts: HostsOptions) -> int:
-    """Undo the changes that the journal of the result in DIRECTORY says are still in place.
+    """Remove the files and revert the settings that the interrupted run in DIRECTORY left.
 
-    Only directories that carry the mark of this very result are removed; and beside the result what a
-    killed command was making there. Where a killed trace was to be stored in DIRECTORY, what it recorded is
-    removed (`leadline trace --recover DIRECTORY` stores it). Where the study ran on many hosts, all of them
-    are asked: as they were reached then, or as --hosts or --scheduler say. Settings that `leadline tune
-    apply` changed are put back by `leadline tune revert`.
+    Only directories with the mark of this result are removed, and unfinished files of a killed command next
+    to it. If DIRECTORY is the -o of a killed trace, its records are removed (`leadline trace --recover
+    DIRECTORY` stores them). A study on many hosts is undone on all of them, reached as in the run, or by
+    --hosts or --scheduler. Settings of `leadline tune apply` are reverted by `leadline tune revert`.
     """
     from leadline.run.session import undo_run
     from leadline.store.acting import look_at

@@ -17,19 +17,17 @@ from leadline.errors import SpecError, UsageError
 _SECONDS_MAX = 86_400
 
 
-@click.command(short_help="Say what goes on on a mount, and what it waits for")
+@click.command(short_help="Watch a mount in production: who uses it, and what is slow")
 @click.argument("path", type=UntouchedPath())
-@click.option(
-    "--for", "duration", metavar="TIME", default="5m", show_default=True, help="How long to look on."
-)
-@click.option("--no-bpf", is_flag=True, help="Do without the tracer in the kernel, which sees each call.")
+@click.option("--for", "duration", metavar="TIME", default="5m", show_default=True, help="How long to watch.")
+@click.option("--no-bpf", is_flag=True, help="Disable the eBPF tracer, which sees every call.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def command(path: str, duration: str, no_bpf: bool, as_json: bool) -> None:
-    """Look on while others use what lies below PATH, and name the likely cause.
+    """Watch others use the files below PATH, and name the likely cause of slowness.
 
-    Files, rates and processes are those below PATH; the rest of its file system stands apart. Nothing is
-    written there and no load is added. As root each call is seen; without, what /proc and the client's own
-    counters give. Ctrl-C ends it early, and what was seen till then is printed.
+    Files, rates and processes are those below PATH; the rest of its file system is shown apart. Nothing is
+    written there and no load is added. As root, every call is seen; otherwise /proc and the client's counters
+    are read. Ctrl-C ends the watch and prints what was seen.
     """
     from leadline.cli.signals import StopRequest
     from leadline.observe.mounts.mounts import look

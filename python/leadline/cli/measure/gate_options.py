@@ -29,7 +29,7 @@ def allow_undecided_option(function: _Function) -> _Function:
     return click.option(
         "--allow-undecided",
         is_flag=True,
-        help=f"What is undecided passes: no exit code {EXIT_UNDECIDED}.",
+        help=f"Inconclusive gates pass: no exit code {EXIT_UNDECIDED}.",
     )(function)
 
 
@@ -48,7 +48,7 @@ def fail_if_option(function: _Function) -> _Function:
         "fail_if",
         multiple=True,
         metavar="CONDITION",
-        help="Exit with 4 when it is true, for example 'any.latency_p99 > 20ms'; again for more.",
+        help="Exit with 4 if this is true, for example 'any.latency_p99 > 20ms'. Repeat for several.",
     )
     return cast("_Function", option(allow_undecided_option(with_gates)))
 

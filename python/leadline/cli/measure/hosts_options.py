@@ -109,13 +109,13 @@ _WHICH = (
         "hosts_file",
         type=_FileOrLab(dir_okay=False),
         metavar="FILE",
-        help="Many hosts at once: those that this YAML file names, reached by SSH; `lab`:"
-        " the clients of the lab, each in its own network (docs/many-hosts.md).",
+        help="Run on many hosts at once: the hosts in this YAML file, by SSH; or `lab`: the lab's "
+        "clients (docs/many-hosts.md).",
     ),
     click.option(
         "--scheduler",
         metavar="ADDRESS",
-        help="Many hosts at once: the workers of a Dask scheduler that runs already, at tls://HOST:PORT.",
+        help="Run on many hosts at once: the workers of this Dask scheduler, at tls://HOST:PORT.",
     ),
 )
 _HOW_MANY = (
@@ -123,22 +123,24 @@ _HOW_MANY = (
         "--workers",
         type=click.IntRange(1, 4096),
         metavar="N",
-        help="With --scheduler: wait for so many hosts, and use no more.  [default: all there are]",
+        help="With --scheduler: wait for N hosts, and use no more.  [default: all]",
     ),
     click.option(
         "--lost",
         type=click.Choice(LOST),
-        help="When a host is lost: stop the study; retry the trial once the host is back, at most twice; or"
-        " continue on the hosts that are left.  [default: stop]",
+        help="If a host is lost: stop the study, retry the trial when the host is back (at most twice), or"
+        " continue without it.  [default: stop]",
     ),
 )
 _ALLOWED = (
     click.option(
         "--plain-tcp",
         is_flag=True,
-        help="Allow connections without TLS, on the loopback too: who can reach them controls every worker.",
+        help="Allow connections without TLS. Anyone who can reach them controls every worker.",
     ),
-    click.option("--same-machine", is_flag=True, help="Allow several workers on one machine, each a host."),
+    click.option(
+        "--same-machine", is_flag=True, help="Allow several workers on one machine; each counts as a host."
+    ),
 )
 
 

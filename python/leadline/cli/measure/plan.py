@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     "--like",
     type=AskedPath(),
     metavar="RESULT",
-    help="Say what the blocks can find if figures vary as in this result.",
+    help="Compute the minimum detectable difference from the variation in this result.",
 )
 @hosts_options
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
@@ -53,8 +53,8 @@ def command(
 ) -> None:
     """Print every trial of STUDY, a built-in name, a YAML file or fio's job file, before anything runs.
 
-    Nothing is measured and nothing is written. With --hosts or --scheduler the targets are looked at here;
-    only where one is not here, and for a lab's clients, the hosts are asked.
+    Nothing is measured or written. With --hosts or --scheduler, targets are looked up on this host; the hosts
+    are asked only for targets that are not here, and for a lab's clients.
     """
     from leadline.plan.space import check_space
 

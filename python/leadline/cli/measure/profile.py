@@ -28,33 +28,41 @@ if TYPE_CHECKING:
 
 
 @click.command(
-    short_help="Say which calls a command waits for, and its run time on other storage",
+    short_help="Show which calls a command waits for, and predict its run time on other storage",
     context_settings={"allow_interspersed_args": False},
 )
 @click.option(
-    "--class", "classes", metavar="CLASS,...", help="Which calls are delayed.  [default: all classes]"
+    "--class", "classes", metavar="CLASS,...", help="Classes of calls to delay.  [default: all classes]"
 )
 @click.option(
-    "--delay", metavar="TIME,...", default="200us,1ms", show_default=True, help="By how much a call."
+    "--delay", metavar="TIME,...", default="200us,1ms", show_default=True, help="Delay of each call."
 )
 @click.option(
-    "--blocks", type=click.IntRange(3, 100), default=5, show_default=True, help="Times all is repeated."
+    "--blocks", type=click.IntRange(3, 100), default=5, show_default=True, help="Repetitions of the whole."
 )
-@click.option("--seed", type=click.IntRange(min=0), default=1, show_default=True, help="Of the order.")
-@click.option("--for", "longest", metavar="TIME", default="10m", show_default=True, help="How long at most.")
+@click.option("--seed", type=click.IntRange(min=0), default=1, show_default=True, help="Seed of the order.")
+@click.option(
+    "--for", "longest", metavar="TIME", default="10m", show_default=True, help="Time limit of the whole."
+)
 @click.option(
     "--below",
     type=UntouchedPath(),
     multiple=True,
     metavar="DIR",
-    help="Only calls on files below it; again for more.  [default: here, and absolute paths of COMMAND]",
+    help="Delay only calls on files below DIR. Repeat for several.  [default: the working "
+    "directory, and absolute paths in COMMAND]",
 )
-@click.option("--at", metavar="CLASS=TIME,...", help="Predict the run time where calls take so long.")
+@click.option("--at", metavar="CLASS=TIME,...", help="Predict the run time if calls take this long.")
 @click.option(
-    "--like", type=AskedPath(), metavar="PATH", help="The same, from a profile or a trace made there."
+    "--like",
+    type=AskedPath(),
+    metavar="PATH",
+    help="Predict the run time on the storage of this profile or trace.",
 )
-@click.option("--from", "stored", type=AskedPath(), metavar="FILE", help="Read a profile; run nothing.")
-@out_option("The profile, JSON; it is not written with --from.  [default: it is not kept]")
+@click.option(
+    "--from", "stored", type=AskedPath(), metavar="FILE", help="Read this profile instead of running COMMAND."
+)
+@out_option("Write the profile to this JSON file, except with --from.  [default: the profile is not kept]")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON of the format leadline.profile/1.")
 @click.argument("words", nargs=-1, metavar="[--] [COMMAND...]")
 def command(
@@ -71,13 +79,12 @@ def command(
     as_json: bool,
     words: tuple[str, ...],
 ) -> int:
-    """Run COMMAND again and again, its calls of one class delayed at a time, and say what that does to its
-    run time.
+    """Run COMMAND repeatedly, delay one class of its calls each time, and show how its run time changes.
 
-    Classes: metadata, small-read (up to 10 KiB), large-read, write, sync; read is both. A slope of 1 says
-    that the command waits for each such call in turn, 0 that the wait is hidden behind other work. COMMAND
-    has to do the same each time, and really does it: what it writes and removes is written and removed. Its
-    standard input is empty, and what it prints is not shown.
+    Classes are metadata, small-read (up to 10 KiB), large-read, write and sync; read is both reads. A slope
+    of 1 means that COMMAND waits for every such call; 0 means that other work hides the wait. COMMAND must do
+    the same each time. It really writes and removes its files. Its standard input is empty, and its output is
+    not shown.
 
     \b
     leadline profile -o p.json --below /data -- ./analyse /data/input

@@ -40,28 +40,45 @@ if TYPE_CHECKING:
     "targets",
     multiple=True,
     metavar="NAME=PATH",
-    help="A directory on a mounted file system; again for more.",
+    help="A directory on a mounted file system. Repeat for several targets.",
 )
 @click.option("--as-fast-as-possible", "fast", is_flag=True, help="Leave out the pauses between calls.")
-@click.option("--only", multiple=True, metavar="PATTERN", help="Files whose path matches, as '/data/*'.")
-@click.option("--trial", help="Which trial of the trace.  [default: the first]")
 @click.option(
-    "--blocks", type=click.IntRange(1, 1000), default=3, show_default=True, help="Times on each target."
+    "--only",
+    multiple=True,
+    metavar="PATTERN",
+    help="Replay only files whose path matches, for example '/data/*'.",
+)
+@click.option("--trial", help="The trial of the trace to replay.  [default: the first]")
+@click.option(
+    "--blocks", type=click.IntRange(1, 1000), default=3, show_default=True, help="Repetitions on each target."
 )
 @click.option(
-    "--seed", type=click.IntRange(min=0), default=1, show_default=True, help="Of the order and of the data."
+    "--seed",
+    type=click.IntRange(min=0),
+    default=1,
+    show_default=True,
+    help="Seed of the order and of the data.",
 )
 @out_option()
 @trust_option
-@click.option("--dry-run", is_flag=True, help="Say what would be replayed and what not, and do nothing.")
-@click.option("--drop-caches", is_flag=True, help="Drop this host's caches before each trial: needs root.")
+@click.option("--dry-run", is_flag=True, help="Show what would be replayed and what not. Nothing is run.")
+@click.option("--drop-caches", is_flag=True, help="Drop this host's caches before each trial. Needs root.")
 @click.option(
-    "--grace", metavar="TIME", default="60s", show_default=True, help="How late a trial may be at its end."
+    "--grace",
+    metavar="TIME",
+    default="60s",
+    show_default=True,
+    help="How late a trial may end before it is aborted.",
 )
-@click.option("--ignore-health", is_flag=True, help="Go on when the cluster is in trouble.")
+@click.option(
+    "--ignore-health",
+    is_flag=True,
+    help="Measure although the cluster is in HEALTH_ERR or has slow operations.",
+)
 @under_fault_option
-@click.option("--no-ceph", is_flag=True, help="Do not ask the cluster behind a target.")
-@click.option("--quiet", is_flag=True, help="No progress; errors still show.")
+@click.option("--no-ceph", is_flag=True, help="Do not connect to the cluster behind a target.")
+@click.option("--quiet", is_flag=True, help="Print errors only, no progress.")
 def command(
     trace: Path,
     targets: tuple[str, ...],
@@ -82,9 +99,8 @@ def command(
 ) -> int:
     """Repeat the calls of TRACE, a result of `leadline trace --segments`, on each target.
 
-    The same calls in the same order by as many threads, at the same offsets, each as long after its
-    thread's call before as when it was traced; on files that are made and removed in
-    TARGET/leadline-<id>/, with contents of their own. What cannot be replayed is listed.
+    Threads, calls, their order, offsets and pauses are those of the trace. The files are new, in
+    TARGET/leadline-<id>/, and are removed afterwards. Calls that cannot be replayed are listed.
 
     \b
     leadline trace --segments -o t -- ./analyse input.root

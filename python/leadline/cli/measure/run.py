@@ -58,48 +58,50 @@ _Asked = tuple[
 @study_options
 @application_options
 @out_option()
-@click.option("--resume", type=AskedPath(), metavar="DIR", help="Go on with this result.")
+@click.option("--resume", type=AskedPath(), metavar="DIR", help="Continue this result.")
 @trust_option
 @click.option(
     "--drop-caches",
     is_flag=True,
-    help="Drop this host's caches before each trial: needs root, and slows every program on it down.",
+    help="Drop this host's caches before each trial. Needs root, and slows down every program on the host.",
 )
+@click.option("--clients", type=click.IntRange(1, 128), help="Number of clients of a pipeline.")
 @click.option(
-    "--clients", type=click.IntRange(1, 128), help="With a pipeline: how many go through it at once."
+    "--max-rate", metavar="RATE", help="Limit of the transfer rate in bytes per second, for example 100M."
 )
-@click.option("--max-rate", metavar="RATE", help="Most bytes per second, for example 100M.")
 @click.option(
     "--grace",
     metavar="TIME",
     default="60s",
     show_default=True,
-    help="How late a trial may be before it is given up.",
+    help="How late a trial may end before it is aborted.",
 )
 @ignore_health_option
 @under_fault_option
 @click.option(
     "--degraded",
     is_flag=True,
-    help="Measure while the cluster is not clean, on purpose; what saw it clean is INVALID then.",
+    help="Measure a degraded cluster on purpose. Trials during which it was clean are INVALID.",
 )
-@click.option("--no-ceph", is_flag=True, help="Do not ask the cluster behind a target.")
+@click.option("--no-ceph", is_flag=True, help="Do not connect to the cluster behind a target.")
 @click.option(
     "--until",
     metavar="PERCENT",
-    help="Add blocks until the interval of what each work is asked for (its rates, or the metrics that"
-    " the study compares) reaches no further, for example 3%.",
+    help="Add blocks until the 95 % confidence intervals of each workload's main metrics are this "
+    "narrow, for example 3%.",
 )
 @click.option(
-    "--budget", metavar="TIME", help="Add blocks where intervals are widest, for this long, for example 30m."
+    "--budget",
+    metavar="TIME",
+    help="Spend this much time on more blocks where confidence intervals are widest, for example 30m.",
 )
 @click.option(
-    "--guest", is_flag=True, help="With --lab: run it on the kernel's clients too, in an emulated guest."
+    "--guest", is_flag=True, help="With --lab: also run on the kernel clients, in an emulated guest."
 )
 @hosts_options
-@require_option("they are stored with it; exit with 4 where one is not met, with 5 where one is undecided.")
+@require_option("They are stored with it. Exit code 4 if one is not met, 5 if one is inconclusive.")
 @fail_if_option
-@click.option("--quiet", is_flag=True, help="No progress; errors still show.")
+@click.option("--quiet", is_flag=True, help="Print errors only, no progress.")
 def command(
     study: str,
     targets: tuple[str, ...],
@@ -132,8 +134,8 @@ def command(
 ) -> int:
     """Run STUDY, a built-in study's name, a YAML file or fio's job file, on one or more targets.
 
-    It works in TARGET/leadline-<id>/ only, which it removes, and stores each trial as it ends.
-    `leadline plan` with the same arguments shows all of it beforehand.
+    leadline writes only in TARGET/leadline-<id>/ and removes that directory at the end. Each trial is stored
+    as it ends. `leadline plan` with the same arguments shows all trials beforehand.
 
     \b
     leadline run quick --target here=/var/tmp --target ceph=/mnt/cephfs

@@ -17,7 +17,7 @@ from leadline.cli.console import echo, echo_text
 def command(name: str | None, schema: bool, as_json: bool) -> None:
     """List the built-in studies, or print the YAML of the one called NAME.
 
-    What is printed is a complete study: change it, save it, and give the file to `run`.
+    The output is a complete study: change it, save it, and pass the file to `run`.
     """
     from leadline.errors import UsageError
     from leadline.observe.host.host import cpu_list

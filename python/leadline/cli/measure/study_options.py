@@ -83,27 +83,31 @@ def _decorators() -> tuple[Callable[..., Any], ...]:
             "targets",
             multiple=True,
             metavar="NAME=PATH",
-            help="A directory on a mounted file system, or null://; again for more; replaces the study's.",
+            help="A directory on a mounted file system, or null://. Repeat for several targets. Replaces "
+            "the study's targets.",
         ),
         click.option(
             "--layout",
             "layouts",
             multiple=True,
             metavar="TARGET=POOL",
-            help="Keep the files of the study's own directory there in this pool of the same CephFS, for"
-            " example an erasure-coded one; several targets may have one path, each with another pool.",
+            help="Store the study's files on TARGET in this CephFS data pool, for example an "
+            "erasure-coded one. Several targets may share a path and differ in the pool.",
         ),
-        lab_option("All ways to a lab as targets, and this host's own disk: of the only lab, or of NAME."),
+        lab_option(
+            "Use every access method of a lab as a target, and this host's own disk. NAME is the "
+            "lab; without it, the only one."
+        ),
         click.option(
             "--conf",
             type=AskedPath(dir_okay=False),
-            help="Ceph's configuration of the cluster behind NFS, SMB, S3 or XRootD servers: its counters"
-            " then say what these kept in memory.  [default: what a server on this host names]",
+            help="ceph.conf of the cluster behind NFS, SMB, S3 or XRootD servers. Its counters show what "
+            "the servers cached.  [default: the one that a server on this host uses]",
         ),
         click.option(
             "--server-memory",
             metavar="SIZE",
-            help="Memory of these servers, which may cache data sets below it.",
+            help="Memory of those servers: they may cache smaller data sets.",
         ),
         click.option(
             "--set",
@@ -115,16 +119,16 @@ def _decorators() -> tuple[Callable[..., Any], ...]:
         click.option(
             "--engine",
             type=click.Choice(["leadline", "fio"]),
-            help="What makes the load of reads and writes: fio is the program of that name.",
+            help="Load generator for reads and writes: leadline's own, or fio.",
         ),
-        click.option("--blocks", type=click.IntRange(1, 1000), help="Times that every cell is run."),
-        click.option("--seed", type=click.IntRange(min=0), help="Of the order and of the data."),
+        click.option("--blocks", type=click.IntRange(1, 1000), help="Repetitions of every cell."),
+        click.option("--seed", type=click.IntRange(min=0), help="Seed of the order and of the data."),
         click.option(
             "--ignore",
             "ignored",
             multiple=True,
             metavar="OPTION",
-            help="Leave an option of fio's job file out, though it means something; again for more.",
+            help="Ignore this option of a fio job file. Repeat for several.",
         ),
     )
 
@@ -134,8 +138,8 @@ def _bound_option() -> Callable[..., Any]:
         "--bound",
         "search_bound",
         metavar="LATENCY=TIME",
-        help="Search the highest rate of each work of reading and writing whose latency, from the"
-        " intended start, stays under it: p99=20ms; p50, p95, p99, p99.9, p100 or mean.",
+        help="Find the highest rate of each read or write workload that keeps this latency, measured "
+        "from the intended start: for example p99=20ms; p50, p95, p99, p99.9, p100 or mean.",
     )
 
 
@@ -147,7 +151,7 @@ def application_options(command: _Command) -> _Command:
         "input_path",
         type=UntouchedPath(),
         metavar="PATH",
-        help="Directory or file that a study's command or pipeline reads; it is copied to each target.",
+        help="Input directory or file of a study's command or pipeline. It is copied to each target.",
     )
     words = click.argument("program", nargs=-1, type=click.UNPROCESSED, metavar="[-- COMMAND...]")
     return words(staged(command))

@@ -52,7 +52,7 @@ DETAILS = frozenset({"created", "version", "command", "program", "program_files"
     type=click.IntRange(1, COPIES_MAX),
     default=1,
     show_default=True,
-    help="Copies to run at once, as one trial; each finds its number, from 0, in LEADLINE_COPY.",
+    help="Run N copies at once, as one trial. Each finds its number, from 0, in LEADLINE_COPY.",
 )
 @click.option(
     "--segments",
@@ -66,23 +66,27 @@ DETAILS = frozenset({"created", "version", "command", "program", "program_files"
     type=click.Choice(["auto", "preload", "bpf"]),
     default="auto",
     show_default=True,
-    help="The tracer: a preloaded library, or programs in the kernel (root).",
+    help="The tracer: a preloaded library, or eBPF programs in the kernel (root).",
 )
 @click.option(
-    "--memory", metavar="SIZE", default="64M", show_default=True, help="Most memory for counters, a process."
+    "--memory",
+    metavar="SIZE",
+    default="64M",
+    show_default=True,
+    help="Memory limit for counters in each process.",
 )
 @click.option(
     "--wait",
     metavar="TIME",
     default="60s",
     show_default=True,
-    help="Longest wait for processes that the command leaves running; 0s waits for none.",
+    help="Longest wait for processes that COMMAND leaves running; 0s does not wait.",
 )
 @click.option(
     "--recover",
     type=AskedPath(),
     metavar="PATH",
-    help="Make the result PATH of what a killed `leadline trace -o PATH` recorded.",
+    help="Store what a killed `leadline trace -o PATH` recorded, as the result PATH.",
 )
 @out_option()
 @click.argument("words", nargs=-1, metavar="[--] COMMAND...")
@@ -98,10 +102,10 @@ def command(
 ) -> int:
     """Run COMMAND unchanged and record its reads, writes and metadata operations, per file and process.
 
-    Its streams are yours, signals are passed on, and its exit code or death by a signal becomes that of
-    leadline (of several copies the first that failed). A failure of leadline itself is 125; a command that
-    is not executable gives 126, one that was not found 127. Nothing is printed before the command has ended,
-    and then one line on standard error, two where processes of the command are waited for.
+    COMMAND keeps your terminal and receives your signals. leadline exits as COMMAND does (of several copies,
+    as the first that failed). Exit code 125 is a failure of leadline itself; 126 means that COMMAND is not
+    executable, 127 that it was not found. leadline prints one line on standard error after the end, and one
+    more while it waits for processes of COMMAND.
 
     \b
     leadline trace -- tar xf archive.tar

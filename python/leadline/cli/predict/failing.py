@@ -102,7 +102,7 @@ _OPTIONS = (
         multiple=True,
         type=click.IntRange(0),
         metavar="OSD",
-        help="An OSD that is out, by number; again for more.",
+        help="Number of an OSD that is out. Repeat for several.",
     ),
     click.option(
         "--host-out", "lost_hosts", multiple=True, metavar="HOST", help="A host whose OSDs are all out."
@@ -110,24 +110,24 @@ _OPTIONS = (
     click.option(
         "--stored",
         metavar="SIZE",
-        help="What users have stored: the failure in time, with what moves and how long that takes.",
+        help="Stored user data: also simulate the recovery over time.",
     ),
     click.option(
         "--max-backfills",
         "backfills",
         type=click.IntRange(1, 64),
-        help="Groups that an OSD recovers at once (osd_max_backfills).  [default: 1]",
+        help="Placement groups that an OSD recovers at once (osd_max_backfills).  [default: 1]",
     ),
     click.option(
         "--recovery-profile",
         "profile",
         type=click.Choice(_PROFILES),
-        help="What OSDs keep for recovery (osd_mclock_profile).  [default: balanced]",
+        help="Share of the OSDs for recovery (osd_mclock_profile).  [default: balanced]",
     ),
     click.option(
         "--down-out",
         metavar="TIME",
-        help="From down to out (mon_osd_down_out_interval).  [default: 10 minutes]",
+        help="Time from down to out (mon_osd_down_out_interval).  [default: 10 minutes]",
     ),
-    click.option("--until", metavar="TIME", help="How long to look at it.  [default: until all is whole]"),
+    click.option("--until", metavar="TIME", help="Simulated time.  [default: until recovery ends]"),
 )

@@ -28,25 +28,25 @@ if TYPE_CHECKING:
     from leadline.simulation.parameters import Parameters
 
 
-@click.command(short_help="Predict what a cluster that is only a topology file would do")
+@click.command(short_help="Predict the rates of a cluster that exists only as a topology file")
 @click.argument("topology", type=AskedPath(exists=True, dir_okay=False))
 @click.option(
     "--work",
     "works",
     multiple=True,
     metavar="KEY=VALUE,...",
-    help="What clients do; again for more at once.",
+    help="Workload of the clients. Repeat for several at once.",
 )
 @click.option(
     "--device",
     default="ssd",
     show_default=True,
-    help="Class of the OSDs' devices: hdd, ssd, nvme, or one of --parameters.",
+    help="Device class of the OSDs: hdd, ssd, nvme, or a class in --parameters.",
 )
 @click.option(
     "--parameters",
     type=AskedPath(exists=True, dir_okay=False),
-    help="Parameters of your parts (YAML).  [default: a catalogue of typical ones]",
+    help="Parameters of your hardware (YAML).  [default: a catalogue of typical values]",
 )
 @click.option(
     "--calibrate",
@@ -54,7 +54,7 @@ if TYPE_CHECKING:
     multiple=True,
     type=AskedPath(exists=True, file_okay=False),
     metavar="RESULT",
-    help="Take parameters from what was measured on this topology; again for more.",
+    help="Take parameters from a result of this topology. Repeat for several.",
 )
 @out_option("Write the parameters of --calibrate, for --parameters.")
 @failure_options
@@ -62,17 +62,17 @@ if TYPE_CHECKING:
     "--one-machine",
     type=click.FloatRange(0.1, 1024),
     metavar="CORES",
-    help="All of it shares the cores of one machine, as a lab does.",
+    help="All daemons share the cores of one machine, as in a lab.",
 )
 @click.option(
     "--draws",
     type=click.IntRange(20, 5000),
     default=200,
     show_default=True,
-    help="Sets of parameters for the intervals.",
+    help="Parameter sets drawn for the intervals.",
 )
-@click.option("--seed", type=click.IntRange(min=0), default=1, show_default=True, help="Of the draws.")
-@click.option("--page", type=WrittenPath(dir_okay=False), metavar="FILE", help="Write an HTML page, too.")
+@click.option("--seed", type=click.IntRange(min=0), default=1, show_default=True, help="Seed of the draws.")
+@click.option("--page", type=WrittenPath(dir_okay=False), metavar="FILE", help="Also write an HTML page.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON of the format leadline.simulation/1.")
 def command(
     topology: Path,
@@ -88,11 +88,11 @@ def command(
     as_json: bool,
     **failing: Any,
 ) -> None:
-    """Predict each work's steady rate on a cluster, with an interval of 90 %, and name what bounds it.
+    """Predict each workload's steady rate on a cluster, with a 90 % interval, and its bottleneck.
 
-    Nothing is measured. Parameters are a catalogue's unless --parameters gives yours (see --calibrate);
-    placement is Ceph's own (crushtool). What it was held against, and what it does not see, is in
-    docs/simulation.md.
+    Nothing is measured. Parameters come from a catalogue, or from --parameters (see --calibrate). Ceph's
+    crushtool computes the placement. docs/simulation.md shows how predictions compare with measurements, and
+    what the model leaves out.
 
     \b
     leadline simulate centre.yaml --work rw=write,bs=4M,iodepth=16,protection=8+3

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 _EXIT_NONE = 4
 
 
-@click.command(short_help="Say which hosts hold and carry what is asked, and what to measure first")
+@click.command(short_help="Size a cluster: hosts and devices for required capacity and rates")
 @click.argument("requirements", type=AskedPath(exists=True, dir_okay=False))
 @click.option(
     "--from",
@@ -37,37 +37,37 @@ _EXIT_NONE = 4
     multiple=True,
     type=AskedPath(exists=True, file_okay=False),
     metavar="RESULT",
-    help="What was measured on a cluster of these devices; again for more.",
+    help="A result measured on a cluster of these devices. Repeat for several.",
 )
 @click.option(
     "--hardware",
     type=AskedPath(exists=True, dir_okay=False),
     metavar="FILE",
-    help="Your hardware with prices.  [default: one host of a document, without a price]",
+    help="Your hardware, with prices.  [default: one host of a document, without a price]",
 )
-@click.option("--compare", nargs=2, metavar="A B", help="Two designs side by side, by their printed names.")
+@click.option("--compare", nargs=2, metavar="A B", help="Compare two designs, by their printed names.")
 @click.option(
     "--what-if",
     metavar="INPUT=VALUE",
-    help="Before and after: link=2x, uplink=100Gb/s, hosts=40, fill=0.7, capacity=2x, clients=2x.",
+    help="Show the effect of a change: link=2x, uplink=100Gb/s, hosts=40, fill=0.7, capacity=2x, clients=2x.",
 )
-@click.option("--design", metavar="NAME", help="Which one -o writes.  [default: the first]")
-@out_option("Write the design in small for lab up --topology.")
+@click.option("--design", metavar="NAME", help="The design that -o writes.  [default: the first]")
+@out_option("Write the design, scaled down, for `lab up --topology`.")
 @click.option(
     "--small-link",
     default="1Gbit",
     show_default=True,
     metavar="RATE",
-    help="With -o: what a link has at most there. A lab's processors carry so much for all OSDs together.",
+    help="With -o: highest link rate in that lab. Its CPUs limit the total of all OSDs.",
 )
 @click.option(
     "--csv",
     "table",
     type=WrittenPath(dir_okay=False),
     metavar="FILE",
-    help="Write a table of the designs, too.",
+    help="Also write a table of the designs.",
 )
-@click.option("--page", type=WrittenPath(dir_okay=False), metavar="FILE", help="Write an HTML page, too.")
+@click.option("--page", type=WrittenPath(dir_okay=False), metavar="FILE", help="Also write an HTML page.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON of the format leadline.sizing/1.")
 def command(
     requirements: Path,
@@ -82,10 +82,10 @@ def command(
     page: Path | None,
     as_json: bool,
 ) -> int:
-    """Say which hosts hold and carry what the part `sizing` of a file of requirements asks.
+    """Find the hosts that meet the section `sizing` of a requirements file.
 
-    What links carry is computed, what devices carry is measured or not said. The exit code is 4 where no
-    design does all of it.
+    Link rates are computed; device rates come from measurements, else they stay unknown. The exit code is 4
+    if no design meets every requirement.
 
     \b
     leadline size docs/examples/suse-sizing.yaml --from result --hardware ours.yaml

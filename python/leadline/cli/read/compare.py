@@ -22,20 +22,25 @@ if TYPE_CHECKING:
 @click.argument("base", type=AskedPath(), shell_complete=complete_result)
 @click.argument("other", type=AskedPath(), shell_complete=complete_result)
 @click.option(
-    "--metric", "metrics", multiple=True, help="bandwidth, iops, latency_mean, latency_p99 …; again for more."
+    "--metric",
+    "metrics",
+    multiple=True,
+    help="bandwidth, iops, latency_mean, latency_p99, ... Repeat for several.",
 )
-@click.option("--margin", default="5%", show_default=True, help="Difference that counts as the same.")
+@click.option(
+    "--margin", default="5%", show_default=True, help="Differences up to this margin count as equivalent."
+)
 @across_jobs_option
 @click.option("--json", "as_json", is_flag=True, help="Print JSON of the format leadline.compare/1.")
 def command(
     base: Path, other: Path, metrics: tuple[str, ...], margin: str, across_jobs: bool, as_json: bool
 ) -> None:
-    """Compare the result OTHER (B) with BASE (A). Cells match by target and work.
+    """Compare the result OTHER (B) with BASE (A). Cells are matched by target and workload.
 
-    Cells of one name must have run the same job, or the exit code is 2. Other access methods, clients and
-    releases are compared, and named first.
+    Cells of one name must have run the same job, else the exit code is 2. Access methods, clients and
+    releases may differ; the output names them first.
 
-    The two ran at different times, so their blocks do not pair: an interval holds only as far as
+    The results are from different times, so their blocks are not paired: a confidence interval holds only if
     nothing else changed in between.
     """
     from leadline import units

@@ -25,11 +25,13 @@ if TYPE_CHECKING:
 _STYLES = {"holds": "green", "lost": "red", "undecided": "yellow", "invalid": "bold red", "missing": "red"}
 
 
-@click.command(short_help="Fail where a result lost more than is allowed against a baseline")
+@click.command(short_help="Fail if a result is worse than a baseline by more than is allowed")
 @click.argument("new", type=AskedPath(), shell_complete=complete_result)
-@click.option("--baseline", type=AskedPath(), metavar="DIR", required=True, help="The old result.")
-@click.option("--allow", default="5%", show_default=True, help="The loss that is allowed.")
-@click.option("--metric", "metrics", multiple=True, help="What is checked.  [default: as `compare`]")
+@click.option(
+    "--baseline", type=AskedPath(), metavar="DIR", required=True, help="The result to compare with."
+)
+@click.option("--allow", default="5%", show_default=True, help="The allowed loss.")
+@click.option("--metric", "metrics", multiple=True, help="Metric to check.  [default: as `compare`]")
 @allow_undecided_option
 @across_jobs_option
 @click.option("--junit", type=WrittenPath(), metavar="FILE", help="Write JUnit XML.")
@@ -48,10 +50,9 @@ def command(
 ) -> int:
     """Check the result NEW against a baseline, cell by cell.
 
-    A cell fails only where its whole 95 % interval shows a loss larger than allowed: exit code 4. So does a
-    cell that NEW lacks. INVALID cells make the code 3. Where neither is, and a check is undecided, it is 5:
-    that is no pass, unless --allow-undecided says so. NEW must not be the baseline or its copy, and cells of
-    one name must have run the same job: else it is 2, and nothing is checked.
+    Exit code 4: a cell is missing in NEW, or its whole 95 % confidence interval is a loss larger than
+    allowed. 3: a cell is INVALID. 5: a check is inconclusive; --allow-undecided makes that a pass. 2: NEW is
+    the baseline or its copy, or cells of one name ran different jobs; nothing is checked then.
     """
     from leadline import units
     from leadline.store.reader import open_result

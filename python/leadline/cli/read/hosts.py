@@ -19,23 +19,25 @@ if TYPE_CHECKING:
     from leadline.verdict.compared.hosts import HostComparisons
 
 
-@click.command(short_help="Tell the host from the file system, over results of several hosts")
+@click.command(short_help="Compare results of several hosts: is it the host or the file system?")
 @click.argument(
     "results", nargs=-1, type=AskedPath(), metavar="RESULT RESULT…", shell_complete=complete_result
 )
-@click.option("--metric", "metrics", multiple=True, help="run_time, bandwidth, iops …; again for more.")
-@click.option("--margin", default="5%", show_default=True, help="Difference that counts as the same.")
+@click.option("--metric", "metrics", multiple=True, help="run_time, bandwidth, iops, ... Repeat for several.")
+@click.option(
+    "--margin", default="5%", show_default=True, help="Differences up to this margin count as equivalent."
+)
 @across_jobs_option
 @click.option("--json", "as_json", is_flag=True, help="Print JSON of the format leadline.hosts/1.")
 def command(
     results: tuple[Path, ...], metrics: tuple[str, ...], margin: str, across_jobs: bool, as_json: bool
 ) -> int:
-    """Compare results of one study from several hosts, each with the same targets; the first is the base.
+    """Compare results of one study from several hosts with the same targets. The first is the base.
 
-    Three tables: each host's targets against its first target, the hosts on each target, and whether a
-    target's ratio is another one on another host. Only where that ratio is the same may one speak of the
-    file system alone. Cells of one name must have run the same job, or the exit code is 2. A result that
-    cannot be read is named and left out: the exit code is 1 then.
+    Three tables: each host's targets compared with its first target; the hosts on each target; and whether a
+    target's ratio differs between hosts. Only if it does not, the ratio is the file system's alone. Cells of
+    one name must have run the same job, else the exit code is 2. A result that cannot be read is named and
+    left out, and the exit code is 1.
     """
     from leadline import units
     from leadline.store.reader import open_result

@@ -19,18 +19,21 @@ if TYPE_CHECKING:
     from leadline.tracing.tables import TraceTables
 
 
-@click.group(short_help="Bring in results of other machines, others' traces, or published figures")
+@click.group(
+    short_help="Import results of fio, elbencho and IO500, Darshan and strace logs, published tables"
+)
 def command() -> None:
-    """Bring in what was not measured here. KIND says what SOURCE is."""
+    """Import results, logs and tables that leadline did not measure."""
 
 
-@command.command("published", short_help="The figures of a document, as YAML")
+@command.command("published", short_help="Published tables of a document, as YAML")
 @click.argument("source", type=AskedPath(), metavar="FILE")
-@out_option("The result to make.", required=True)
+@out_option("Directory of the result.", required=True)
 def published(source: Path, out: Path) -> None:
-    """Read a document's figures from FILE (format leadline.published/1) as a result of its own.
+    """Import a document's published tables from FILE (format leadline.published/1).
 
-    What can be recomputed is, and `leadline show` lists what does not agree. See docs/published.md.
+    Values that follow from others are recomputed; `leadline show` lists contradictions. See
+    docs/published.md.
     """
     from leadline._core import version
     from leadline.published.document import read_published
@@ -48,10 +51,10 @@ def published(source: Path, out: Path) -> None:
     echo(f"result: {out.resolve()}; read it with: leadline show {quoted(out)}")
 
 
-@command.command("result", short_help="Results of other machines, as checked copies")
+@command.command("result", short_help="leadline results of other machines, as checked copies")
 @click.argument("source", type=AskedPath(exists=True, file_okay=False), metavar="DIR")
 @out_option(
-    "The directory that results are kept in.",
+    "The directory to copy to.",
     former=("--into",),
     path=WrittenPath(file_okay=False),
     default=".",
@@ -60,8 +63,8 @@ def published(source: Path, out: Path) -> None:
 def result(source: Path, out: Path) -> int:
     """Copy the result in DIR, or every result below it.
 
-    Each is read whole first. A damaged or newer one is refused, one that is there already is passed over,
-    and nothing is overwritten. The exit code is 1 when one was refused, or cannot be judged.
+    Each result is read completely first. Damaged and newer results are refused, existing ones are skipped,
+    and nothing is overwritten. The exit code is 1 if a result was refused.
     """
     from leadline.cli.main import EXIT_FAILED, EXIT_GOOD
     from leadline.cli.read.indexes import enters
@@ -93,23 +96,23 @@ def result(source: Path, out: Path) -> int:
     return EXIT_FAILED if refused or unjudged else EXIT_GOOD
 
 
-@command.command("opencast", short_help="Workflows of a media platform, with their own times")
+@command.command("opencast", short_help="Workflows of an Opencast media platform, with their times")
 @click.argument("source", type=AskedOrAddress(), metavar="SOURCE")
-@out_option("The result to make.", required=True)
+@out_option("Directory of the result.", required=True)
 @click.option(
-    "--since-change", metavar="DATE", help="Compare before and after, for example 2026-01-31T12:00:00Z."
+    "--since-change",
+    metavar="DATE",
+    help="Compare workflows before and after this time, for example 2026-01-31T12:00:00Z.",
 )
-@click.option("--size", metavar="SIZE", help="Bytes of each film whose size the platform does not say.")
+@click.option("--size", metavar="SIZE", help="Size of each film whose size the platform does not report.")
+@click.option("--timeout", metavar="TIME", default="30s", show_default=True, help="Timeout of a request.")
 @click.option(
-    "--timeout", metavar="TIME", default="30s", show_default=True, help="Longest wait for an answer."
-)
-@click.option(
-    "--retries", type=click.IntRange(0, 10), default=3, show_default=True, help="Times to ask again."
+    "--retries", type=click.IntRange(0, 10), default=3, show_default=True, help="Retries of a request."
 )
 def opencast(
     source: str, out: Path, since_change: str | None, size: str | None, timeout: str, retries: int
 ) -> None:
-    """Read workflows of Opencast from SOURCE, a file or an address, as a result of their own.
+    """Import Opencast workflows from SOURCE, a file or an address.
 
     /api/workflows/ID, /api/workflows (all pages), /workflow/instance/ID.json or .xml. A user and password are
     taken from LEADLINE_OPENCAST_USER and LEADLINE_OPENCAST_PASSWORD, or from netrc. See
@@ -120,33 +123,31 @@ def opencast(
     import_opencast(source, out, since_change, size, timeout, retries)
 
 
-@command.command("fio", short_help="Results of fio, its JSON")
+@command.command("fio", short_help="fio results, JSON")
 @click.argument("sources", type=AskedPath(), nargs=-1, required=True, metavar="FILE...")
-@out_option("The result to make.", required=True)
-@click.option(
-    "--target", metavar="NAME", default="imported", show_default=True, help="What the target is called."
-)
+@out_option("Directory of the result.", required=True)
+@click.option("--target", metavar="NAME", default="imported", show_default=True, help="Name of the target.")
 def fio(sources: tuple[Path, ...], out: Path, target: str) -> None:
-    """Read what fio wrote with --output-format=json or json+, a client's of its servers too.
+    """Import results that fio wrote with --output-format=json or json+, also in client/server mode.
 
-    A job, its clones and hosts added up, is a cell; each FILE is a block. With json+ latencies come from
-    fio's bins. With --target, `leadline compare` holds it against a result of that target. See
-    docs/fio-results.md.
+    Each job is a cell, with its clones and hosts summed; each FILE is a block. With json+, latencies come
+    from fio's bins. --target NAME lets `leadline compare` match a result of that target. See docs/fio-
+    results.md.
     """
     from leadline.cli.read.import_fio import import_fio
 
     import_fio(sources, out, target)
 
 
-_LINK = click.option("--link", metavar="RATE", help="What the links between carry, for example '100 Gb/s'.")
+_LINK = click.option("--link", metavar="RATE", help="Rate of the links in between, for example '100 Gb/s'.")
 
 
-@command.command("elbencho", short_help="Results of elbencho, CSV or JSON")
+@command.command("elbencho", short_help="elbencho results, CSV or JSON")
 @click.argument("source", type=AskedPath(), metavar="FILE")
-@out_option("The result to make.", required=True)
+@out_option("Directory of the result.", required=True)
 @_LINK
 def elbencho(source: Path, out: Path, link: str | None) -> None:
-    """Read what elbencho wrote with --csvfile or --jsonfile as figures, and say what cannot be.
+    """Import results that elbencho wrote with --csvfile or --jsonfile. Values that cannot be right are named.
 
     See docs/import-benchmarks.md.
     """
@@ -157,10 +158,10 @@ def elbencho(source: Path, out: Path, link: str | None) -> None:
 
 @command.command("io500", short_help="The summary of an IO500 run")
 @click.argument("source", type=AskedPath(), metavar="DIR")
-@out_option("The result to make.", required=True)
+@out_option("Directory of the result.", required=True)
 @_LINK
 def io500(source: Path, out: Path, link: str | None) -> None:
-    """Read result_summary.txt, in DIR or named itself, as figures; its scores are computed again.
+    """Import result_summary.txt (DIR, or the file itself). Its scores are recomputed.
 
     See docs/import-benchmarks.md.
     """
@@ -169,16 +170,16 @@ def io500(source: Path, out: Path, link: str | None) -> None:
     import_benchmark("io500", source, out, link)
 
 
-_OUT = out_option("The result to make.  [leadline-trace-TIME]")
+_OUT = out_option("Directory of the result.  [default: leadline-trace-TIME]")
 
 
-@command.command("darshan", short_help="Logs of Darshan, as a trace")
+@command.command("darshan", short_help="Darshan logs, as a trace")
 @click.argument("sources", type=AskedPath(), nargs=-1, required=True, metavar="LOG...")
 @_OUT
 def darshan(sources: tuple[Path, ...], out: Path | None) -> None:
-    """Read logs of Darshan as a trace: POSIX, STDIO, MPI-IO, heat maps, and DXT as segments.
+    """Import Darshan logs as a trace: POSIX, STDIO, MPI-IO, heat maps, and DXT as segments.
 
-    Several logs are one trial: copies of a command, or the processes of one run. Needs PyDarshan
+    Several logs are one trial: copies of a command, or processes of one run. Needs PyDarshan
     (leadline[darshan]). See docs/import-traces.md.
     """
     from leadline.tracing.sources.darshan.tables import read_darshan
@@ -186,14 +187,14 @@ def darshan(sources: tuple[Path, ...], out: Path | None) -> None:
     _store_trace(read_darshan(sources), sources, "darshan", out)
 
 
-@command.command("strace", short_help="A log of strace, as a trace")
+@command.command("strace", short_help="A strace log, as a trace")
 @click.argument("source", type=AskedPath(), metavar="FILE")
 @_OUT
 def strace(source: Path, out: Path | None) -> None:
-    """Read a log of `strace -f -ttt -T -y -o FILE COMMAND` as a trace.
+    """Import a log of `strace -f -ttt -T -y -o FILE COMMAND` as a trace.
 
-    Of the files FILE.PID that -ff writes, name FILE. What the log lacks is said, and is never counted as 0.
-    See docs/import-traces.md.
+    With -ff, strace writes FILE.PID: name FILE. Values that the log lacks are reported as unknown, never as
+    0. See docs/import-traces.md.
     """
     from leadline.tracing.sources.strace import read_strace
 

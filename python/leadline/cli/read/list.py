@@ -28,12 +28,16 @@ _RESULTS_MAX, _FIGURES_MAX, _TARGETS_MAX, _TEXT_MAX = 50_000, 10_000, 100, 500
 @click.command(short_help="List the results below a directory")
 @click.argument("directory", type=AskedPath(exists=True, file_okay=False), default=".")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-@click.option("--figures", is_flag=True, help="List what `trend` can follow, and how many results have it.")
-@click.option("--index", is_flag=True, help="Store the summaries that make `list` and `trend` quick.")
+@click.option(
+    "--figures",
+    is_flag=True,
+    help="List the metrics that `trend` can follow, and how many results have each.",
+)
+@click.option("--index", is_flag=True, help="Store summaries, which make `list` and `trend` fast.")
 def command(directory: Path, as_json: bool, figures: bool, index: bool) -> int:
-    """List the results in DIRECTORY and up to three levels below it, and the figures that `trend` knows.
+    """List the results in DIRECTORY and up to three levels below it, and the metrics that `trend` can follow.
 
-    One that cannot be read is listed as such and named on standard error: the exit code is 1 then.
+    A result that cannot be read is named on standard error, and the exit code is 1.
     """
     from leadline.store.reader import find_results
 

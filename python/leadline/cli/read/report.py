@@ -39,16 +39,16 @@ PAGE = "report.html"  # where a page goes that would be printed on a terminal
 )
 @click.option("--base", metavar="TARGET", help="Compare with this target.  [default: the first]")
 @click.option("--redact", is_flag=True, help="Replace hosts, paths and command lines.")
-@require_option("the report begins with them.")
+@require_option("The report begins with them.")
 def command(
     directory: Path, form: str, out: Path | None, base: str | None, redact: bool, require: Path | None
 ) -> None:
-    """Write a report of the result in DIRECTORY, from nothing but its files.
+    """Write a report of the result in DIRECTORY, from its files alone.
 
-    html is one page that opens offline, fio is compatible with fio's json+ output, and
-    fio-plot is a directory a target with a file a cell, for the program of that name;
-    openmetrics is for Prometheus' textfile collector. Of a trace with segments, fio-job and
-    study are the nearest synthetic job, for fio and for `leadline run`, with how near it is.
+    html: one page that opens offline. fio: fio's json+ output. fio-plot: a directory for each target with a
+    file for each cell, for the program fio-plot. openmetrics: for Prometheus' textfile collector. fio-job,
+    study: the synthetic workload that is nearest to a trace with segments, for fio and for `leadline run`,
+    and how near it is.
     """
     if form in ("fio-job", "study"):
         _write(_nearest(directory, form, redact), out)

@@ -36,15 +36,21 @@ def _scale(_context: click.Context, _parameter: click.Parameter, value: str | No
     return found
 
 
-@click.command(short_help="Show a document's figures as published, measured and modelled")
+@click.command(short_help="Compare a document's published values with measured and modelled ones")
 @click.argument("document", type=_DocumentOrPath())
-@click.option("--measured", type=AskedPath(), metavar="DIR", help="A result measured here.")
-@click.option("--map", "maps", multiple=True, metavar="SYSTEM=TARGET", help="Which target is which system.")
+@click.option("--measured", type=AskedPath(), metavar="DIR", help="A result to compare with.")
+@click.option(
+    "--map",
+    "maps",
+    multiple=True,
+    metavar="SYSTEM=TARGET",
+    help="The target that stands for a system of the document.",
+)
 @click.option(
     "--scale",
     callback=_scale,
     metavar="N/M",
-    help="Print each published rate at this scale, too: that of a lab's links, such as 1/50.",
+    help="Also show each published rate at this scale, for example 1/50 for a lab's links.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print JSON of the format leadline.reproduce/1.")
 def command(
@@ -54,8 +60,8 @@ def command(
     scale: Fraction | None,
     as_json: bool,
 ) -> None:
-    """Show each table of DOCUMENT: castor, fermilab, opencast or suse, a YAML file of published figures, or
-    an imported result.
+    """Show each table of DOCUMENT: castor, fermilab, opencast or suse, a YAML file of published tables, or an
+    imported result.
 
     A row is measured by the cell that the table's `cells` names, such as `{system}.randwrite_{block_size}`.
     """

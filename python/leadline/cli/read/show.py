@@ -16,14 +16,16 @@ from leadline.cli.requiring import require_option, required_of
 from leadline.errors import UsageError
 
 
-@click.command(short_help="Print a result in the terminal, or as JSON")
+@click.command(short_help="Show a result in the terminal, or as JSON")
 @click.argument("directory", type=AskedPath(), shell_complete=complete_result)
-@click.option("--all", "whole", is_flag=True, help="Print everything, not only the first screen.")
-@click.option("--table", "figure", metavar="METRIC", help="Print one metric of every cell, as bandwidth.")
+@click.option("--all", "whole", is_flag=True, help="Show everything, not only the first screen.")
+@click.option(
+    "--table", "figure", metavar="METRIC", help="Show one metric of every cell, for example bandwidth."
+)
 @click.option("--json", "as_json", is_flag=True, help="Print JSON of the format leadline.show/1.")
 @click.option("--base", metavar="TARGET", help="Compare with this target.  [default: the first]")
 @click.option("--redact", is_flag=True, help="Replace hosts, paths and command lines.")
-@require_option("exit with 4 where one is not met, with 5 where one is undecided.")
+@require_option("Exit code 4 if one is not met, 5 if one is inconclusive.")
 @fail_if_option
 def command(
     directory: Path,
@@ -35,10 +37,10 @@ def command(
     require: Path | None,
     gates: AskedGates,
 ) -> int:
-    """Print what the result in DIRECTORY says: question, answer, one table, doubts, next steps.
+    """Show the result in DIRECTORY on one screen: question, answer, table, doubts, next steps.
 
-    The exit code is 3 when some cell is INVALID or could not be run, 4 when a --fail-if is true,
-    5 when one is undecided; the same of requirements (--require).
+    Exit code 3: some cell is INVALID or could not be run. 4: a --fail-if is true, or a requirement
+    (--require) is not met. 5: one of them is inconclusive.
     """
     if sum((whole, figure is not None, as_json)) > 1:
         raise UsageError("--all, --table and --json are three ways to print a result", "name one of them")

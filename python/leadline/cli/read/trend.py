@@ -32,11 +32,11 @@ _BARS = "▁▂▃▄▅▆▇█"
 _USABLE = ("VALID", "DOUBTFUL")
 
 
-@click.command(short_help="Show how a figure went over many results")
+@click.command(short_help="Show how a metric changed over many results")
 @click.argument("figure")
 @click.argument("directory", type=AskedPath(exists=True, file_okay=False), default=".")
-@click.option("--since", metavar="DATE", help="Results made from this day on, for example 2026-01-31.")
-@click.option("--all", "every", is_flag=True, help=f"Print every result, not the last {_ROWS_SHOWN}.")
+@click.option("--since", metavar="DATE", help="Only results from this day on, for example 2026-01-31.")
+@click.option("--all", "every", is_flag=True, help=f"Show every result, not only the last {_ROWS_SHOWN}.")
 @across_jobs_option
 @click.option("--json", "as_json", is_flag=True, help="Print JSON of the format leadline.trend/1.")
 def command(
@@ -44,9 +44,9 @@ def command(
 ) -> int:
     """Show FIGURE, such as fuse.randread_4k.iops or '*.latency_p99', in the results below DIRECTORY.
 
-    INVALID results are listed with that word and take part in nothing. Copies of a result, whatever they are
-    called, are one point. All points of a figure must have run the same job, or the exit code is 2. One that
-    cannot be read is named and left out: the exit code is 1 then.
+    INVALID results are listed but not used. Copies of a result count once. All points of a metric must have
+    run the same job, else the exit code is 2. A result that cannot be read is named and left out, and the
+    exit code is 1.
     """
     if figure.count(".") < 1:
         raise UsageError(f"{figure!r} names no figure", "write TARGET.WORK.METRIC, for example fuse.*.iops")
