@@ -102,6 +102,17 @@ def test_name_that_is_no_text_can_be_measured(tmp_path: Path) -> None:
     assert mounts.printable(str(odd)).endswith("\\udcff'\"\\n<script>")
 
 
+def test_a_chroot_whose_root_is_no_mount_is_told_what_to_mount(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    proc = "22 1 0:20 / /proc rw - proc proc rw"
+    monkeypatch.setattr(mounts, "read_mounts", lambda: parse_mountinfo(proc))
+    for ask in (mounts.inspect, mounts.look):
+        with pytest.raises(TargetError, match="the root of this chroot is no mount") as error:
+            ask(str(tmp_path))
+        assert "mount --bind ROOT ROOT" in error.value.remedy
+
+
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
 def test_directory_without_permission_is_refused(tmp_path: Path) -> None:
     tmp_path.chmod(stat.S_IRUSR | stat.S_IXUSR)

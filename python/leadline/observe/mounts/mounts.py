@@ -45,9 +45,19 @@ def inspect(url: str, deadline_s: float = _DEADLINE_S, *, writes: bool = True) -
     mounts = read_mounts()
     mount = mount_by_id(facts.get("mount_id"), mounts) or mount_of(facts["path"], mounts)
     if mount is None:
-        raise TargetError(f"{printable(path)}: no mount holds it", "See /proc/self/mountinfo.")
+        raise _held_by_none(path, mounts)
     _refuse(path, facts, mount)
     return _facts(mount, mounts, facts)
+
+
+def _held_by_none(path: str, mounts: Sequence[Mount]) -> TargetError:
+    """A chroot shows only the mounts below its root: a root that is no mount itself has no line."""
+    if any(mount.mount_point == "/" for mount in mounts):
+        return TargetError(f"{printable(path)}: no mount holds it", "See /proc/self/mountinfo.")
+    return TargetError(
+        f"{printable(path)}: the mount that holds it cannot be seen: the root of this chroot is no mount",
+        "Outside of the chroot: mount --bind ROOT ROOT; then enter it again.",
+    )
 
 
 def look(path: str, deadline_s: float = _DEADLINE_S) -> tuple[TargetFacts, Mount, str]:
@@ -62,7 +72,7 @@ def look(path: str, deadline_s: float = _DEADLINE_S) -> tuple[TargetFacts, Mount
     mounts = read_mounts()
     mount = mount_by_id(facts.get("mount_id"), mounts) or mount_of(facts["path"], mounts)
     if mount is None:
-        raise TargetError(f"{printable(path)}: no mount holds it", "See /proc/self/mountinfo.")
+        raise _held_by_none(path, mounts)
     found = _facts(mount, mounts, {"total_bytes": None, "free_bytes": None, **facts})
     return found, mount, str(facts["path"])
 
