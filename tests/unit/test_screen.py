@@ -236,5 +236,5 @@ def test_one_figure_is_printed_with_every_cell_and_its_comparison() -> None:
     assert all(cell.target in text and cell.work in text for cell in typical().cells)
     assert max(map(len, text.splitlines())) <= WIDTH
     assert "\u2026" not in text
-    with pytest.raises(UsageError, match="no cell has the figure 'speed'"):
+    with pytest.raises(UsageError, match="no cell has the metric 'speed'"):
         show_figure(typical(), "speed", Console(file=stream))

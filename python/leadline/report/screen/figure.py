@@ -1,4 +1,4 @@
-"""One figure of every cell: `leadline show --table FIGURE`."""
+"""One metric of every cell: `leadline show --table METRIC`."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from leadline.errors import UsageError
 from leadline.report import format as fmt
 from leadline.report import metrics, tables
 from leadline.report.operations import by_operation
-from leadline.report.screen.short import bounded_ratio
+from leadline.report.screen.short import compared
 from leadline.units import unbounded
 from leadline.verdict.model import Cell, Comparison, Findings, Quantity, worst
 
@@ -36,24 +36,25 @@ def figure_table(findings: Findings, figure: str) -> FigureOfCells:
     )
     if source is None:
         known = ", ".join(metrics.all_metrics(parts.cells)) or "none: no cell has any"
-        raise UsageError(f"no cell has the figure {fmt.printable(figure)!r}", f"choose one of: {known}")
+        raise UsageError(f"no cell has the metric {fmt.printable(figure)!r}", f"choose one of: {known}")
     found = [(cell, *pair) for cell in source.cells if (pair := metrics.find(cell, figure))]
     names = {figure, *(name for _, name, _ in found)}
-    compared = {(one.work, one.other): one for one in source.comparisons if one.metric in names}
+    held = {(one.work, one.other): one for one in source.comparisons if one.metric in names}
     scale = fmt.scale_for(found[0][2].unit, [item.value for _, _, item in found])
     rows = []
     for cell, _, item in found:
-        one = compared.get((cell.work, cell.target)) or compared.get((cell.work, cell.id))
-        ratio = _ratio(one) if compared else ()
-        rows.append((cell.work, cell.target, *_printed(cell, item, scale), *ratio, _state(cell, one)))
-    headings = ["work", "target", f"figure {scale.label}".strip(), "interval"]
-    headings += [*(["ratio", "interval", "verdict"] if compared else []), "validity"]
+        one = held.get((cell.work, cell.target)) or held.get((cell.work, cell.id))
+        against = (compared(one) if one else ("", "")) if held else ()
+        rows.append((cell.work, cell.target, *_printed(cell, item, scale), *against, _state(cell, one)))
+    unit = "IOPS" if scale.label == "1/s" else scale.label
+    headings = ["workload", "target", unit or "value", "interval"]
+    headings += [*(["compared", "interval"] if held else []), "validity"]
     reasons = dict.fromkeys(item.reason for _, _, item in found if item.value is None and item.reason)
     notes = (
-        *tables.comparison_notes(tuple(compared.values())),
+        *tables.comparison_notes(tuple(held.values())),
         *(f"{fmt.NO_VALUE} {why}" for why in reasons),
     )
-    return FigureOfCells(tuple(headings), tuple(rows), _RIGHT if compared else frozenset({2, 3}), notes)
+    return FigureOfCells(tuple(headings), tuple(rows), _RIGHT if held else frozenset({2, 3}), notes)
 
 
 def _printed(cell: Cell, item: Quantity, scale: fmt.Scale) -> tuple[str, str]:
@@ -62,12 +63,6 @@ def _printed(cell: Cell, item: Quantity, scale: fmt.Scale) -> tuple[str, str]:
     narrow = item.low is not None and item.high is not None and not unbounded(item.low, item.high)
     text = f"INVALID {measure.text}" if invalid else measure.text
     return (text, measure.interval if narrow else measure.spread)
-
-
-def _ratio(one: Comparison | None) -> tuple[str, str, str]:
-    if one is None:
-        return ("", "", "")
-    return (bounded_ratio(one.ratio), fmt.ratio_interval(one.low, one.high), one.verdict)
 
 
 def _state(cell: Cell, one: Comparison | None) -> str:

@@ -12,8 +12,8 @@ from dataclasses import dataclass, replace
 
 from leadline.report import format as fmt
 from leadline.report.screen.short import (
-    bounded_ratio,
     comparable,
+    compared,
     doubt_of,
     short_figure,
     short_ratio,
@@ -25,8 +25,8 @@ from leadline.verdict.sections.section import Marked, TextTable
 
 WIDTH = 100
 _PATH_MAX = (60, 50, 42, 34, 26)  # letters of a path in a table: its end tells more than its beginning
-_MARKS = "+ faster, - slower, = the same, ? undecided"
-_SPREAD = "\u00b1 half the 95 % interval in %, \u00b1? 100 or more"
+_MARKS = "5x+ five times faster, 5x- slower, = equivalent, ? inconclusive"
+_SPREAD = "\u00b1 half the 95 % CI in %, \u00b1? 100 or more"
 _DOUBT = "* DOUBTFUL"
 
 
@@ -45,7 +45,7 @@ class ScreenTable:
 
     def is_number(self, place: int) -> bool:
         """True for a column of numbers; words stand behind those of a long table."""
-        words = {"verdict", ""} & set(self.headings)
+        words = {""} & set(self.headings)
         return self.numbers <= place < len(self.headings) - len(words)
 
 
@@ -79,8 +79,8 @@ def forms_of(answer: StudyAnswer) -> Iterator[ScreenTable]:
         grid = _grid(figures, answer.against)
         yield from (shape(grid) for shape in (_long, _beside))
     grid = _grid(leading, answer.against)
-    compared = any(one.comparison for one in grid.shown)
-    shapes = (_stacked, _beside) if compared else (_beside,)
+    held = any(one.comparison for one in grid.shown)
+    shapes = (_stacked, _beside) if held else (_beside,)
     for works in range(len(grid.works), 0, -1):
         for targets in range(len(grid.targets), 0, -1) if works <= 1 else (len(grid.targets), 10, 6, 4):
             yield from (shape(_cut(grid, works, targets)) for shape in shapes)
@@ -124,15 +124,15 @@ def _of(grid: _Grid, target: str) -> list[AskedFigure]:
 
 def _long(grid: _Grid) -> ScreenTable:
     """A row for each figure, every number with all its digits."""
-    several, compared = len(grid.targets) > 1, any(one.comparison for one in grid.shown)
-    headings = ["work", *(["target"] if several else []), "figure", "\u00b1"]
-    headings += ["ratio", "interval", "verdict"] if compared else []
+    several, held = len(grid.targets) > 1, any(one.comparison for one in grid.shown)
+    headings = ["workload", *(["target"] if several else []), "value", "\u00b1"]
+    headings += ["compared", "interval"] if held else []
     rows, before = [], ""
     for one in grid.shown:
         row = ["" if one.work == before else one.work, *([one.target] if several else [])]
         before = one.work
-        rows.append((*row, *_figure(one), *(_ratio(one) if compared else ()), _state(one)))
-    notes = [f"Ratios are to {grid.against}."] if compared and grid.against else []
+        rows.append((*row, *_figure(one), *(_compared(one) if held else ()), _state(one)))
+    notes = [f"Compared with {grid.against}."] if held and grid.against else []
     return ScreenTable((*headings, ""), tuple(rows), 2 if several else 1, tuple(notes), grid.cut)
 
 
@@ -140,19 +140,19 @@ def _figure(one: AskedFigure) -> tuple[str, str]:
     item = one.quantity
     if item.value is None:
         return (item.text or fmt.NO_VALUE, "")
-    text = fmt.with_unit(item.value, item.unit)
+    text = fmt.with_unit(item.value, item.unit).replace(" 1/s", " IOPS")
     if one.state == "INVALID":
         return (f"INVALID {text}", "")
     return (text, fmt.spread(item).removeprefix("\u00b1"))
 
 
-def _ratio(one: AskedFigure) -> tuple[str, str, str]:
+def _compared(one: AskedFigure) -> tuple[str, str]:
     found = one.comparison
     if found is None:
-        return ("", "", "")
+        return ("", "")
     if one.state in UNUSABLE or not comparable(found):
-        return (fmt.NO_VALUE, "", "not comparable")
-    return (bounded_ratio(found.ratio), fmt.ratio_interval(found.low, found.high), found.verdict)
+        return ("not comparable", "")
+    return compared(found)
 
 
 def _state(one: AskedFigure) -> str:
@@ -165,7 +165,7 @@ def _beside(grid: _Grid) -> ScreenTable:
         (work, *(" ".join(filter(None, _entry(grid, work, target))) for target in grid.targets))
         for work in grid.works
     ]
-    return ScreenTable(("work", *grid.targets), tuple(rows), 1, _legend(grid, "behind"), grid.cut)
+    return ScreenTable(("workload", *grid.targets), tuple(rows), 1, _legend(grid, "behind"), grid.cut)
 
 
 def _stacked(grid: _Grid) -> ScreenTable:
@@ -175,7 +175,7 @@ def _stacked(grid: _Grid) -> ScreenTable:
         pairs = [_entry(grid, work, target) for target in grid.targets]
         rows.append((work, *(pair[0] for pair in pairs)))
         rows.append(("", *(pair[1] for pair in pairs)))
-    return ScreenTable(("work", *grid.targets), tuple(rows), 1, _legend(grid, "below"), grid.cut)
+    return ScreenTable(("workload", *grid.targets), tuple(rows), 1, _legend(grid, "below"), grid.cut)
 
 
 def _entry(grid: _Grid, work: str, target: str) -> tuple[str, str]:
@@ -185,8 +185,8 @@ def _entry(grid: _Grid, work: str, target: str) -> tuple[str, str]:
 
 def _legend(grid: _Grid, where: str) -> tuple[str, ...]:
     units = dict.fromkeys(one.quantity.unit for one in grid.shown if one.quantity.value is not None)
-    words = {"B/s": "B/s (M = 1024 K)", "1/s": "operations/s", "ns": "seconds", "s": "time"}
-    figures = f"Figures in {' or '.join(words.get(unit, unit) for unit in units)}; {_SPREAD}; {_DOUBT}."
+    words = {"B/s": "B/s (M = 1024 K)", "1/s": "IOPS", "ns": "seconds", "s": "time"}
+    figures = f"Values in {' or '.join(words.get(unit, unit) for unit in units)}; {_SPREAD}; {_DOUBT}."
     if not any(one.comparison for one in grid.shown):
         return (figures,)
     return (f"{figures} Ratios {where} are to {grid.against}: {_MARKS}.",)

@@ -13,6 +13,12 @@ from leadline.verdict.model import UNUSABLE, Comparison, Outcome, Quantity, Stat
 from leadline.verdict.sections.answer import AskedFigure
 
 INVALID = "INVALID"
+OUTCOMES: dict[Outcome, str] = {
+    "faster": "faster",
+    "slower": "slower",
+    "same": "equivalent",
+    "undecided": "inconclusive",
+}
 VERDICT_MARKS: dict[Outcome, str] = {"faster": "+", "slower": "-", "same": "=", "undecided": "?"}
 STATE_MARKS: dict[State, str] = {"VALID": "", "DOUBTFUL": "*", "INVALID": "", "NOT_RUN": ""}
 _WIDE = "\u00b1?"  # an interval that reaches as far as the figure itself
@@ -61,10 +67,10 @@ def _half(item: Quantity) -> str:
 
 
 def short_ratio(figure: AskedFigure) -> str:
-    """The ratio with the mark of its verdict and of doubt; without a comparison the mark of doubt alone."""
+    """How many times faster or slower, with the marks of verdict and doubt: `5.1x-*`; else the marks."""
     found = figure.comparison
     shown = found is not None and figure.state not in UNUSABLE and comparable(found)
-    return f"{_ratio(found.ratio) if shown and found else ''}{short_marks(figure)}"
+    return f"{_times(found) if shown and found else ''}{short_marks(figure)}"
 
 
 def short_marks(figure: AskedFigure) -> str:
@@ -87,14 +93,30 @@ def doubt_of(figure: AskedFigure) -> State:
     return "DOUBTFUL" if doubtful else figure.state
 
 
-def bounded_ratio(value: float | None) -> str:
-    """A ratio with three digits; below a thousandth it is only said that it lies there."""
-    return "<0.001\u00d7" if value is not None and value < 0.001 else fmt.ratio(value)
+def compared(found: Comparison) -> tuple[str, str]:
+    """A comparison in words, and its confidence interval: `5.1x slower` and `4.2 to 6.0`.
+
+    Of what is faster or slower the interval is of that factor, of the rest of the ratio itself.
+    """
+    factor = _factor(found)
+    if factor is None:
+        return (OUTCOMES[found.verdict], fmt.ratio_interval(found.low, found.high))
+    low, high = found.low, found.high
+    if found.ratio is not None and found.ratio < 1:
+        low, high = (None if end is None else 1 / max(end, 1e-300) for end in (found.high, found.low))
+    return (f"{format_number(factor)}x {OUTCOMES[found.verdict]}", fmt.ratio_interval(low, high))
 
 
-def _ratio(value: float | None) -> str:
-    if value is None or not math.isfinite(value):
-        return fmt.NO_VALUE
-    if value < 0.01:
-        return "<.01"
-    return ">999" if value >= 999.5 else _two(value)
+def _factor(found: Comparison) -> float | None:
+    """How many times faster or slower; None where it is neither, or has no finite ratio."""
+    ratio = found.ratio
+    if found.verdict not in ("faster", "slower") or ratio is None or not math.isfinite(ratio) or ratio <= 0:
+        return None
+    return max(ratio, 1 / ratio)
+
+
+def _times(found: Comparison) -> str:
+    factor = _factor(found)
+    if factor is None:
+        return ""
+    return ">999x" if factor >= 999.5 else f"{_two(factor)}x"
