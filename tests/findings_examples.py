@@ -343,7 +343,9 @@ def answered(found: Findings) -> Findings:
         )
         for one in found.cells
     )
-    steps = (NextStep("to tell a factor of 2 in most of what is undecided: run it with --blocks 6", 840.0),)
+    steps = (
+        NextStep("to detect a factor of 2 in most inconclusive comparisons: run it with --blocks 6", 840.0),
+    )
     answer = StudyAnswer("Which target is the fastest?", f"{base} is.", figures, base, steps=steps)
     return replace(found, answer=answer)
 

@@ -98,6 +98,6 @@ def test_two_traces_of_different_programs_of_one_name_are_told_apart(
     assert "tool.py" in differ
     assert "NOTE" not in leadline("compare", str(tmp_path / "b"), str(tmp_path / "c")).stdout
     line = next(line for line in differ.splitlines() if "Run time " in line)
-    assert re.search(r"\d (ms|s) +\d[\d.]* (ms|s) +undecided +[\d.]+", line), line
+    assert re.search(r"\d (ms|s) +\d[\d.]* (ms|s) +inconclusive +[\d.]+", line), line
     read = next(line for line in differ.splitlines() if "Bytes read" in line)
     assert "iB" in read

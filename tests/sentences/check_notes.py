@@ -65,7 +65,7 @@ def workflows_changed(said: Said) -> None:
     told = re.findall(r"(\w+) is (?:at least )?([\d.,]+)(?: to ([\d.,]+))? times (faster|slower)", said.text)
     rest = [
         name
-        for part in re.findall(r"(?:undecided|the same within \d+%): ([\w, ]+)", said.text)
+        for part in re.findall(r"(?:inconclusive|equivalent within \d+%): ([\w, ]+)", said.text)
         for name in listed(part)
     ]
     assert told or rest, said.text

@@ -89,7 +89,7 @@ def copies_growth(said: Said) -> None:
         rf" (?P<least>{_COPIES}) \([\d.]+ % interval of their ratio (?P<low>[\d,.e+]+) to (?P<high>[\d,.e+]+),"
         r" (?P<blocks>\d+) blocks\); all together do (?P<work>[\d,.e+]+) times the work in that time \(.*\)"
         rf"|with .*? a copy takes (?:as long|at least|at most) .*|whether a copy takes longer with (?P<more>{_COPIES}) than with"
-        rf" (?P<fewer>{_COPIES}) is undecided \((?P<why>.*)\))\."
+        rf" (?P<fewer>{_COPIES}) is inconclusive \((?P<why>.*)\))\."
     )
     if "times" not in found:
         return

@@ -12,7 +12,7 @@ from kit import Said, checks, geometric, number
 _VERDICT = (
     r"(?P<name>\w+)=2 (?P<verdict>helps, but not by its mechanism|helps"
     r"|does nothing here, within (?P<margin>\d+) %"
-    r"|depends on another setting|harms|is undecided|cannot be judged): (?P<rest>.+)\."
+    r"|depends on another setting|harms|is inconclusive|cannot be judged): (?P<rest>.+)\."
 )
 _ONE = re.compile(
     r"(?P<work>\w+) (?P<metric>\w+) (?:(?P<ratio>[\d.e+-]+) times(?: \((?P<span>[^)]+)\))?"
@@ -108,7 +108,7 @@ def proof_verdict(said: Said) -> None:
         case "depends on another setting":
             assert any(name in pair for pair in _acting(said)), said.text
             assert all(low <= 1.006 and high >= 0.994 for _, low, high in held.values()), said.text
-        case "is undecided":
+        case "is inconclusive":
             assert not any(name in pair for pair in _acting(said)), said.text
             within = [low > 1 / 1.05 + 0.006 and high < 1.05 - 0.006 for _, low, high in held.values()]
             assert not (within and all(within)), said.text
@@ -168,7 +168,7 @@ def _figure(said: Said, work: str, name: str = "dial") -> float | None:
 def proof_side_effects(said: Said) -> None:
     part = said.match(
         r"(?:(?P<name>\w+)=2: )?(?:No work and no percentile was seen to lose|It harms (?P<lost>.+?))\."
-        r"(?: Undecided: (?P<open>\d+) of (?P<rest>\d+) others\.)?"
+        r"(?: Inconclusive: (?P<open>\d+) of (?P<rest>\d+) others\.)?"
     )
     assert ("name" in part) == (_design(said)[0] != "together"), said.text
     name = part.get("name", "dial")

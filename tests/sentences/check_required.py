@@ -53,7 +53,7 @@ def requirements_judged(said: Said) -> None:
     """As many as are said one by one, with the names of those that are not met."""
     part = said.match(
         r"Of (?P<all>\d+) requirements? (?P<met>\d+) met"
-        r"(?:, (?P<failed>\d+) not met \((?P<bad>[^)]*)\))?(?:, (?P<left>\d+) undecided \((?P<open>[^)]*)\))?\."
+        r"(?:, (?P<failed>\d+) not met \((?P<bad>[^)]*)\))?(?:, (?P<left>\d+) inconclusive \((?P<open>[^)]*)\))?\."
     )
     names = _required(said)
     assert int(part["all"]) == len(names)
@@ -61,10 +61,10 @@ def requirements_judged(said: Said) -> None:
     said_so = {}
     for one in said.findings.statements:
         if one.says.startswith("requirement_"):
-            found = re.match(_HEAD + r"(?P<verdict>met|not met|undecided)", one.text)
+            found = re.match(_HEAD + r"(?P<verdict>met|not met|inconclusive)", one.text)
             assert found, one.text
             said_so[found["name"]] = found["verdict"]
-    for verdict, key in (("not met", "bad"), ("undecided", "open")):
+    for verdict, key in (("not met", "bad"), ("inconclusive", "open")):
         named = re.split(r", | and \d+ more", part.get(key, ""))
         own = [name for name, found in said_so.items() if found == verdict]
         assert {name for name in named if name} <= {*own, *(names.keys() - said_so.keys())}, said.text
@@ -97,7 +97,7 @@ def requirement_undecided(said: Said) -> None:
         return
     if re.search(r": \w+: not measured: ", said.text):
         return
-    part, low, high, asked, _ = _measured(said, "undecided")
+    part, low, high, asked, _ = _measured(said, "inconclusive")
     why, state = part["why"], said.cell(part["cell"]).validity.state
     assert ("is DOUBTFUL" in why) == (state == "DOUBTFUL"), said.text
     if "both sides" in why:
@@ -110,6 +110,6 @@ def requirement_undecided(said: Said) -> None:
 
 @checks("requirement_unmeasured")
 def requirement_unmeasured(said: Said) -> None:
-    part = said.match(_HEAD + r"undecided: no cell is called (?P<cell>\S+)\.")
+    part = said.match(_HEAD + r"inconclusive: no cell is called (?P<cell>\S+)\.")
     target, _, work = part["cell"].partition(".")
     assert not [one for one in said.plan["cells"] if one["work"] == work and target in ("*", one["target"])]

@@ -58,7 +58,7 @@ def _law(said: Said, text: str, rates: dict[int, float], blocks: int) -> None:
     elif text.startswith("it still rises with "):
         assert top > 0.8 * max(rates), said.text
     else:
-        assert text == "with how many threads the most is reached is undecided", said.text
+        assert text == "with how many threads the most is reached is inconclusive", said.text
 
 
 def _nearest(rates: dict[int, float]) -> tuple[float, float]:

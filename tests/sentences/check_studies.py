@@ -109,7 +109,7 @@ def targets_compared(said: Said) -> None:
         several = re.search(rf"{verdict} in (\d+) ", said.text)
         one = re.search(rf"times {verdict} in ", said.text)
         assert (int(several[1]) if several else int(bool(one))) == count[verdict], said.text
-    for words, verdict in (("the same within 5% in", "same"), ("undecided in", "undecided")):
+    for words, verdict in (("equivalent within 5% in", "same"), ("inconclusive in", "undecided")):
         found = re.search(rf"{words} (\d+) ", said.text)
         assert (int(found[1]) if found else 0) == count[verdict], said.text
     lost = re.search(r"not comparable in (\d+) ", said.text)
@@ -305,7 +305,9 @@ def estimate_off(said: Said) -> None:
 
 @checks("more_blocks_tell")
 def more_blocks_tell(said: Said) -> None:
-    found = said.match(r"(?P<few>\d+) of (?P<all>\d+) comparisons undecided, too few blocks: (?P<rest>.*)\.")
+    found = said.match(
+        r"(?P<few>\d+) of (?P<all>\d+) comparisons inconclusive, too few blocks: (?P<rest>.*)\."
+    )
     verdicts = [c.verdict for c in said.findings.comparisons] or _of_effects(said)
     assert int(found["few"]) <= verdicts.count("undecided")
     assert int(found["all"]) == len(verdicts)

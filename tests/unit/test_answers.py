@@ -53,7 +53,7 @@ def test_what_is_said_of_a_target_is_what_its_intervals_leave(seed: int) -> None
             assert usable[name].verdict == verdict
             assert factor <= usable[name].least_factor * (1 + 1e-9)
             assert factor >= usable[name].least_factor * 0.9
-    undecided = re.search(r"undecided in (\d+) of", text)
+    undecided = re.search(r"inconclusive in (\d+) of", text)
     if undecided:
         assert int(undecided[1]) == sum(one.verdict == "undecided" for one in usable.values())
     assert other in text
@@ -88,7 +88,7 @@ def test_the_first_is_named_where_it_is_told_apart_from_every_other() -> None:
     assert said.startswith("First for certain: lib in small (at least 2.")
     near_too = _lead(fuse=slow, lib=fast, nfs=near)
     assert near_too == "First in small, or not told apart from it: lib in 1, nfs in 1. Always behind: fuse."
-    assert _lead(lib=fast, nfs=near) == "Which is first is undecided in small."
+    assert _lead(lib=fast, nfs=near) == "Which is first: inconclusive in small."
 
 
 def test_what_this_host_has_itself_is_no_way_to_choose() -> None:
@@ -105,11 +105,11 @@ def test_more_blocks_are_asked_for_where_they_would_tell_something() -> None:
     found = [_undecided(3, MoreBlocks(6, 0.15)), _undecided(3, MoreBlocks(12, 0.9)), _undecided(3)]
     step = wider(found, 60.0)
     assert step is not None
-    assert step.text == "to tell 90 % in most of what is undecided: run it with --blocks 15"
+    assert step.text == "to detect 90 % in most inconclusive comparisons: run it with --blocks 15"
     assert step.seconds == pytest.approx(15 * 60)
     hopeless = wider([_undecided(3), _undecided(3), found[0]], 60.0)
     assert hopeless is not None
-    assert hopeless.text.startswith("even 24 more blocks would not tell a factor of 3 in most")
+    assert hopeless.text.startswith("even 24 more blocks would not detect a factor of 3 in most")
     assert hopeless.seconds is None
     assert wider([], 60.0) is None
 
@@ -165,5 +165,5 @@ def test_targets_of_which_nothing_is_known_share_a_sentence() -> None:
     own += [_against(name, "undecided", "VALID") for name in "ef"]
     assert against_base(own, "base") == (
         "a, b, c and d are not comparable in files: INVALID or not run."
-        " Whether e or f is faster or slower than base is undecided in files."
+        " e and f compared with base: inconclusive in files."
     )

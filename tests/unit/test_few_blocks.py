@@ -233,7 +233,7 @@ def test_what_is_undecided_says_what_more_blocks_would_tell_and_cost() -> None:
     assert more
     assert all(one is not None and one.tells <= 1 for one in more)
     (said,) = more_statements(found, 60.0)
-    assert "comparisons undecided, too few blocks: " in said.text
+    assert "comparisons inconclusive, too few blocks: " in said.text
     assert "more in about " in said.text
     assert "would tell" in said.text
 

@@ -284,7 +284,7 @@ def test_the_line_of_all_names_those_that_are_not_met() -> None:
         "open: {work: gone, metric: bandwidth, at_least: 1 MB/s}",
     )
     found = judge_requirements(asked, MeasuredCells(CELLS, {}, {}, 0.05))
-    assert requirement_line(found) == "Of 3 requirements 1 met, 1 not met (bad), 1 undecided (open)."
+    assert requirement_line(found) == "Of 3 requirements 1 met, 1 not met (bad), 1 inconclusive (open)."
     said = list(requirement_statements(found))
     assert [one.says for one in said] == [
         "requirements_judged",

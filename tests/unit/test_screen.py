@@ -130,7 +130,7 @@ def test_every_built_in_study_asks_a_question_in_one_line(name: str) -> None:
 REACHED = (
     "First for certain: rados in read_4m, write_4m and 6 more (at least 1.6 times before the next); fuse in"
     " names create (at least 1.1 times before the next); local in first_byte (at least 12 times before the"
-    " next). Undecided in 1 of 11 works. Not measured: smb and kernel. On a lab: ratios hold, absolute"
+    " next). Inconclusive in 1 of 11 works. Not measured: smb and kernel. On a lab: ratios hold, absolute"
     " figures are no cluster's. (80 of 80 cells are DOUBTFUL.)"
 )
 

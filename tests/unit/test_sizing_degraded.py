@@ -180,7 +180,7 @@ def test_devices_that_are_left_are_judged_by_measured_cells_only() -> None:
     inputs = Inputs(asked, _catalogue())
     ten = design_of(asked, inputs.catalogue, "small", "3", 10)
     lines = state_lines(inputs, ten, [rate])
-    assert lines[0].endswith("99 devices, measured, 0.99 to 1.00 times: undecided")
+    assert lines[0].endswith("99 devices, measured, 0.99 to 1.00 times: inconclusive")
     assert lines[1].endswith("90 devices, measured, 0.90 to 0.91 times: NOT carried")
     assert "measured" not in lines[2]
 

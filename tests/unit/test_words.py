@@ -59,8 +59,8 @@ def test_same_and_undecided_are_said_and_nothing_is_claimed_of_invalid_figures()
         comparison("b", 0.8, 1.3, "undecided"),
         comparison("c", 0.1, 0.2, "undecided", validity="INVALID"),
     )
-    assert "the same within 5% in 1 work" in said
-    assert "undecided in 1 work (b)" in said
+    assert "equivalent within 5% in 1 work" in said
+    assert "inconclusive in 1 work (b)" in said
     assert "not comparable in 1 work, where a figure is INVALID" in said
     assert "slower" not in said
 

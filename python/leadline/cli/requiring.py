@@ -87,7 +87,7 @@ def check_required(asked: Requirements | None, plan: Plan, say: Callable[[str], 
         cells = ", ".join(cell.id for cell in plan.cells[:6])
         raise UsageError(f"--require: {absent[0]}", f"cells are {cells}: change `target` and `work`")
     for line in absent:
-        say(f"{line}: it will be undecided")
+        say(f"{line}: it will be inconclusive")
 
 
 def say_required(found: Iterable[JudgedRequirement]) -> None:
@@ -101,7 +101,7 @@ def say_required(found: Iterable[JudgedRequirement]) -> None:
             telling = deciding(one)
             why = f"{telling.figure} of {', '.join(telling.cells)}: {telling.why or telling.seen}"
             decides = telling.decides
-        words = {True: "met", False: "NOT MET", None: "undecided"}[one.met]
+        words = {True: "met", False: "NOT MET", None: "inconclusive"}[one.met]
         echo(f"requirement {words}: {one.name}, {printable(one.asked)}", err=True)
         if one.met is not True:
             echo(f"  {printable(why)}", err=True)

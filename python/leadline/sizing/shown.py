@@ -206,7 +206,7 @@ def _device_end(asked: AskedSizing, left: DegradedDesign, seen: Sequence[PerDevi
     if times is None:
         return ""
     low, high = times
-    verdict = "" if low >= 1 else ": NOT carried" if high < 1 else ": undecided"
+    verdict = "" if low >= 1 else ": NOT carried" if high < 1 else ": inconclusive"
     return f"; {left.devices} devices, measured, {low:.2f} to {high:.2f} times{verdict}"
 
 

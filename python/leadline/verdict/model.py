@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 State = Literal["VALID", "DOUBTFUL", "INVALID", "NOT_RUN"]
 Outcome = Literal["faster", "slower", "same", "undecided"]
+_OUTCOME_WORDS = {"same": "equivalent", "undecided": "inconclusive"}
 Tone = Literal["headline", "finding", "caution"]
 Passed = Literal["holds", "lost", "undecided", "invalid", "missing"]
 
@@ -39,6 +40,11 @@ def worst(states: Iterable[State]) -> State:
 def part_label(work: str, part: str) -> str:
     """How a part of a work, as an operation of metadata, is named where each has a line."""
     return work if work == part else f"{work} {part}"
+
+
+def outcome_words(outcome: str) -> str:
+    """An outcome of a comparison, a gate or a requirement as people read it; documents keep the value."""
+    return _OUTCOME_WORDS.get(outcome, outcome)
 
 
 @dataclass(frozen=True)

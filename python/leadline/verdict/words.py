@@ -70,7 +70,7 @@ def _headline(base: TargetView, other: TargetView, found: Sequence[Comparison]) 
             groups.append(part)
     undecided = [c for c in usable if c.verdict == "undecided"]
     if undecided:
-        groups.append(f"undecided in {_works(undecided)} ({_listed([c.work for c in undecided])})")
+        groups.append(f"inconclusive in {_works(undecided)} ({_listed([c.work for c in undecided])})")
     lost = [c for c in found if c.validity in UNUSABLE]
     if lost:
         groups.append(f"not comparable in {_works(lost)}, where a figure is INVALID or was not measured")
@@ -89,7 +89,7 @@ def _group(outcome: Outcome, found: Sequence[Comparison]) -> str:
     if not found:
         return ""
     if outcome == "same":
-        return f"the same within {found[0].margin:.0%} in {_works(found)}"
+        return f"equivalent within {found[0].margin:.0%} in {_works(found)}"
     factors = _by_factor(found)
     least, most = factors[0], factors[-1]
     if len(factors) == 1:
@@ -210,9 +210,9 @@ def _beside(found: Sequence[Comparison]) -> Iterator[Statement]:
 def _beside_words(comparison: Comparison) -> str:
     kind = metric_kind(comparison.metric)
     if comparison.verdict == "same":
-        return f"{kind.words} the same within {comparison.margin:.0%}"
+        return f"{kind.words} equivalent within {comparison.margin:.0%}"
     if comparison.verdict == "undecided":
-        return f"{kind.words} undecided ({_interval(comparison)})"
+        return f"{kind.words} inconclusive ({_interval(comparison)})"
     more = (comparison.ratio or 1.0) >= 1
     return (
         f"{kind.words} {_digits(_factor(comparison))} times {'higher' if more else 'lower'}"

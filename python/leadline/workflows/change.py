@@ -127,7 +127,7 @@ def _statements(outcomes: Sequence[_Decided], change_ns: int, sized: bool) -> li
         text = f"No operation succeeded twice both before and after {day} UTC: nothing is compared."
         return [Statement("caution", text, says="workflows_on_one_side")]
     parts = [_difference(*one) for one in outcomes if one[1] in ("faster", "slower")]
-    for verdict, words in (("same", f"the same within {_MARGIN:.0%}"), ("undecided", "undecided")):
+    for verdict, words in (("same", f"equivalent within {_MARGIN:.0%}"), ("undecided", "inconclusive")):
         names = [one.name for one, its, _ in outcomes if its == verdict]
         if names:
             parts.append(f"{words}: {', '.join(names)}")

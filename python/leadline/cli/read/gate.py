@@ -110,19 +110,20 @@ def _print(found: Regression) -> None:
     from rich.text import Text
 
     from leadline.report.format import printable
+    from leadline.verdict.model import outcome_words
 
     table = Table(box=box.SIMPLE_HEAD, show_edge=False)
     for heading in ("cell", "metric", "check", "change against the baseline"):
         table.add_column(heading, overflow="fold")
     for check in found.checks:
-        passed = Text(check.passed, style=_STYLES[check.passed])
+        passed = Text(outcome_words(check.passed), style=_STYLES[check.passed])
         table.add_row(Text(printable(check.name)), Text(check.metric), passed, Text(printable(check.words)))
     console = make_console()
     for note in found.notes:
         console.print(Text(printable(f"NOTE: {note}")))
     console.print(table)
     counts = Counter(check.passed for check in found.checks)
-    tally = ", ".join(f"{count} {kind}" for kind, count in counts.items())
+    tally = ", ".join(f"{count} {outcome_words(kind)}" for kind, count in counts.items())
     console.print(f"{tally}; {found.allow:.1%} of loss is allowed", markup=False)
     console.print(
         "measured at different times: holds only as far as nothing else changed in between", markup=False

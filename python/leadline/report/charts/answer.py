@@ -8,7 +8,7 @@ from typing import Any
 from leadline.report import format as fmt
 from leadline.report.charts.parts import PALETTE, Chart, name_axis, panel
 from leadline.report.screen.short import INVALID, comparable, short_figure, short_marks
-from leadline.verdict.model import UNUSABLE, FigureTable, Findings
+from leadline.verdict.model import UNUSABLE, FigureTable, Findings, outcome_words
 from leadline.verdict.sections.answer import AskedFigure, StudyAnswer
 from leadline.verdict.sections.section import TextTable
 
@@ -73,7 +73,9 @@ def _tip(one: AskedFigure) -> str:
     value = fmt.with_unit(item.value, item.unit) if item.value is not None else item.reason or "not measured"
     word = f"{INVALID} " if one.state == INVALID else ""
     found = one.comparison
-    ratio = f", {fmt.ratio(found.ratio)} ({found.verdict})" if found and comparable(found) else ""
+    ratio = (
+        f", {fmt.ratio(found.ratio)} ({outcome_words(found.verdict)})" if found and comparable(found) else ""
+    )
     return fmt.printable(f"{one.work} on {one.target}: {word}{value} {fmt.spread(item)}{ratio}")
 
 
@@ -146,10 +148,10 @@ def _intervals(answer: StudyAnswer, figures: list[AskedFigure]) -> Chart | None:
                 "low": low,
                 "ratio": ratio,
                 "high": high,
-                "verdict": found.verdict,
+                "verdict": outcome_words(found.verdict),
                 "tip": fmt.printable(
                     f"{one.work} on {one.target}: {fmt.ratio(found.ratio)}"
-                    f" ({fmt.ratio_interval(found.low, found.high)}), {found.verdict}"
+                    f" ({fmt.ratio_interval(found.low, found.high)}), {outcome_words(found.verdict)}"
                 ),
             }
         )
@@ -167,7 +169,7 @@ def _intervals(answer: StudyAnswer, figures: list[AskedFigure]) -> Chart | None:
         "type": "nominal",
         "title": None,
         "scale": {
-            "domain": ["faster", "slower", "same", "undecided"],
+            "domain": [outcome_words(one) for one in ("faster", "slower", "same", "undecided")],
             "range": [*PALETTE[:3], "var(--muted)"],
         },
         "legend": {"orient": "bottom"},

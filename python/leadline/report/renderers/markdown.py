@@ -8,7 +8,7 @@ from leadline.report.chains import CHAIN_HEADINGS, chain_notes, chain_rows
 from leadline.report.markup import escape
 from leadline.report.renderers.terminal import next_steps, state_words
 from leadline.report.sections.walk import sections_markdown
-from leadline.verdict.model import Findings
+from leadline.verdict.model import Findings, outcome_words
 
 
 def to_markdown(findings: Findings) -> str:
@@ -113,7 +113,7 @@ def _comparisons(findings: Findings) -> str:
             metrics.heading(item.metric),
             escape(item.other),
             escape(item.base),
-            item.verdict,
+            outcome_words(item.verdict),
             fmt.ratio(item.ratio),
             fmt.ratio_interval(item.low, item.high),
             state_words(tables.comparison_state(item, states)),

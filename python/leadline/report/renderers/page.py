@@ -31,7 +31,7 @@ from leadline.report.renderers.trials import trial_tables
 from leadline.report.screen.screen import screen_of
 from leadline.report.sections.page import section_context, section_filters, shown_sections
 from leadline.report.sections.words import fact_words
-from leadline.verdict.model import Cell, Findings, State
+from leadline.verdict.model import Cell, Findings, State, outcome_words
 
 _STATIC_CHARTS_MAX = 24
 _STATIC_WIDTH = 340
@@ -246,6 +246,7 @@ def _of_cells(findings: Findings) -> dict[str, Any]:
         "comparison_notes": tables.comparison_notes(findings.comparisons),
         "comparisons": [(item, tables.comparison_state(item, states)) for item in findings.comparisons],
         "interval": fmt.ratio_interval,
+        "outcome_words": outcome_words,
         "spread": fmt.ratio_spread,
         "chains": chains,
         "chain_headings": CHAIN_HEADINGS,

@@ -16,6 +16,7 @@ from leadline.report.chains import CHAIN_HEADINGS, chain_rows, most_telling
 from leadline.report.console import STYLES, new_table, text
 from leadline.report.placing import ANYWHERE, placed, placed_deep, word_for
 from leadline.report.sections.walk import show_sections
+from leadline.verdict.model import outcome_words
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -193,7 +194,7 @@ def print_comparisons(
             text(item.other),
             *([text(item.base)] if len(bases) > 1 else []),
             *(map(text, _values(item)) if valued else ()),
-            text(item.verdict, _OUTCOME_STYLES[item.verdict]),
+            text(outcome_words(item.verdict), _OUTCOME_STYLES[item.verdict]),
             text(fmt.number(item.ratio)),
             text(fmt.ratio_interval(item.low, item.high).replace(" to ", fmt.NO_VALUE)),
             text(state_words(state), STYLES[state]),
@@ -288,7 +289,7 @@ def general_steps(findings: Findings) -> tuple[str, ...]:
     states = tables.states_of(findings)
     usable = [item for item in findings.comparisons if tables.comparison_state(item, states) in _USABLE]
     if any(item.verdict == "undecided" and item.ratio is not None for item in usable):
-        steps.append("Some comparisons are undecided: narrow their intervals (--blocks N, or --until 3%).")
+        steps.append("Some comparisons are inconclusive: narrow their intervals (--blocks N, or --until 3%).")
     return tuple(steps)
 
 

@@ -9,16 +9,10 @@ import math
 
 from leadline.report import format as fmt
 from leadline.units import format_number
-from leadline.verdict.model import UNUSABLE, Comparison, Outcome, Quantity, State
+from leadline.verdict.model import UNUSABLE, Comparison, Outcome, Quantity, State, outcome_words
 from leadline.verdict.sections.answer import AskedFigure
 
 INVALID = "INVALID"
-OUTCOMES: dict[Outcome, str] = {
-    "faster": "faster",
-    "slower": "slower",
-    "same": "equivalent",
-    "undecided": "inconclusive",
-}
 VERDICT_MARKS: dict[Outcome, str] = {"faster": "+", "slower": "-", "same": "=", "undecided": "?"}
 STATE_MARKS: dict[State, str] = {"VALID": "", "DOUBTFUL": "*", "INVALID": "", "NOT_RUN": ""}
 _WIDE = "\u00b1?"  # an interval that reaches as far as the figure itself
@@ -100,11 +94,11 @@ def compared(found: Comparison) -> tuple[str, str]:
     """
     factor = _factor(found)
     if factor is None:
-        return (OUTCOMES[found.verdict], fmt.ratio_interval(found.low, found.high))
+        return (outcome_words(found.verdict), fmt.ratio_interval(found.low, found.high))
     low, high = found.low, found.high
     if found.ratio is not None and found.ratio < 1:
         low, high = (None if end is None else 1 / max(end, 1e-300) for end in (found.high, found.low))
-    return (f"{format_number(factor)}x {OUTCOMES[found.verdict]}", fmt.ratio_interval(low, high))
+    return (f"{format_number(factor)}x {outcome_words(found.verdict)}", fmt.ratio_interval(low, high))
 
 
 def _factor(found: Comparison) -> float | None:

@@ -22,8 +22,8 @@ def wider(undecided: Sequence[Comparison], seconds: float | None) -> NextStep | 
     half = (len(undecided) - 1) // 2
     if half >= len(ranked):
         factor = difference_words(LARGEST)
-        text = f"even {MOST_BLOCKS} more blocks would not tell {factor} in most of what is undecided"
+        text = f"even {MOST_BLOCKS} more blocks would not detect {factor} in most inconclusive comparisons"
         return NextStep(f"{text}: first quieten what makes it vary")
     wanted = max(one.blocks for one in ranked[: half + 1]) + blocks
-    text = f"to tell {difference_words(ranked[half].tells)} in most of what is undecided"
+    text = f"to detect {difference_words(ranked[half].tells)} in most inconclusive comparisons"
     return NextStep(f"{text}: run it with --blocks {wanted}", None if seconds is None else seconds * wanted)

@@ -71,8 +71,7 @@ def _together(same: tuple[str, str], names: Sequence[str], base: str) -> str:
     """One sentence for all of them."""
     what, where = same
     if what == "undecided":
-        every = names[0] if len(names) == 1 else f"{', '.join(names[:-1])} or {names[-1]}"
-        return f"Whether {every} is faster or slower than {base} is undecided {where}."
+        return f"{named(names, _ALIKE)} compared with {base}: inconclusive {where}."
     verb = "is" if len(names) == 1 else "are"
     return f"{named(names, _ALIKE)} {verb} not comparable {where}: INVALID or not run."
 
@@ -88,9 +87,9 @@ def _one_target(other: str, base: str, rows: Sequence[Comparison]) -> str:
             )
     if found["same"]:
         same = found["same"]
-        parts.append(f"the same within {same[0].margin:.0%} {_in_works(same, rows)}")
+        parts.append(f"equivalent within {same[0].margin:.0%} {_in_works(same, rows)}")
     if found["undecided"]:
-        parts.append(f"undecided {_in_works(found['undecided'], rows)}")
+        parts.append(f"inconclusive {_in_works(found['undecided'], rows)}")
     if len(rows) > len(good):
         lost = [row for row in rows if row not in good]
         parts.append(f"not comparable {_in_works(lost, rows)}: INVALID or not run")
@@ -125,7 +124,7 @@ def beside_others(figures: Sequence[AskedFigure]) -> str:
         kind, job = metric_kind(one.metric), one.work.rpartition(".")[2]
         higher = (found.verdict == "faster") == kind.higher_is_better
         changed = f"{kind.words} {times(found)} {'higher' if higher else 'lower'}"
-        words = {"undecided": "undecided", "same": f"the same within {found.margin:.0%}"}
+        words = {"undecided": "inconclusive", "same": f"equivalent within {found.margin:.0%}"}
         said.append((found.least_factor, f"{job} on {one.target}: {words.get(found.verdict, changed)}"))
     return f"Together with the others, against alone: {clauses(said)}." if said else ""
 
@@ -142,9 +141,9 @@ def within_target(figures: Sequence[AskedFigure], against: str) -> str:
 
 def _outcome(comparison: Comparison) -> str:
     if comparison.verdict == "same":
-        return f"is the same within {comparison.margin:.0%}"
+        return f"is equivalent within {comparison.margin:.0%}"
     if comparison.verdict == "undecided":
-        return "is undecided"
+        return "is inconclusive"
     return f"is {times(comparison)} {comparison.verdict}"
 
 
@@ -173,7 +172,7 @@ def _in_front(leaders: Sequence[Leader]) -> Iterator[str]:
     ranked = [target for target, _ in front.most_common()]
     if len(front) == len(did) and set(front.values()) == {len(leaders)}:
         where = f"in {leaders[0].figure.work}" if len(leaders) == 1 else _where(len(leaders), len(leaders))
-        yield f"Which is first is undecided {where}."
+        yield f"Which is first: inconclusive {where}."
         return
     counted = [_share(front[target], did[target], len(leaders)) for target in ranked[:_COUNTED]]
     shares = [f"{target} in {share}" for target, share in zip(ranked, counted, strict=False)]

@@ -7,12 +7,12 @@ from dataclasses import asdict
 from typing import Any
 
 from leadline.verdict.bounded.requirements import Requirements
-from leadline.verdict.model import UNUSABLE, JudgedRequirement, RequiredFigure, Statement
+from leadline.verdict.model import UNUSABLE, JudgedRequirement, RequiredFigure, Statement, outcome_words
 from leadline.verdict.sections.section import Item, Section, TextTable, Words
 
 _NOTE = (
-    "Met: the whole 95 % interval fulfils what is asked; not met: none of it does. Undecided: it lies on both"
-    " sides, there is none, or a cell is not VALID."
+    "Met: the whole 95 % interval fulfils what is asked; not met: none of it does. Inconclusive: it lies on"
+    " both sides, there is none, or a cell is not VALID."
 )
 _ORDER = (False, None, True)
 _NAMED = 5
@@ -21,7 +21,7 @@ _NAMED = 5
 def requirement_line(found: Sequence[JudgedRequirement]) -> str:
     """All of them in a sentence: how many are met, and which are not."""
     parts = []
-    for met, words in ((True, "met"), (False, "not met"), (None, "undecided")):
+    for met, words in ((True, "met"), (False, "not met"), (None, "inconclusive")):
         own = [one.name for one in found if one.met is met]
         if own or met:
             names = "" if met or not own else f" ({_listed(own)})"
@@ -47,7 +47,7 @@ def requirement_statements(found: Sequence[JudgedRequirement]) -> Iterator[State
 
 def _statement(one: JudgedRequirement) -> Statement:
     where = f" ({one.source})" if one.source else ""
-    asked = f"Requirement {one.name}{where}, {one.asked}, is {one.verdict}"
+    asked = f"Requirement {one.name}{where}, {one.asked}, is {outcome_words(one.verdict)}"
     evidence = tuple(_words(figure) for figure in one.figures) if len(one.figures) > 1 else ()
     if not one.figures:
         return Statement("caution", f"{asked}: {one.why}.", evidence, says="requirement_unmeasured")
@@ -88,7 +88,7 @@ def requirements_section(asked: Requirements | None, found: Sequence[JudgedRequi
     items = tuple(
         Item(
             one.source or one.asked,
-            lead=f"{one.name}: {one.verdict}.",
+            lead=f"{one.name}: {outcome_words(one.verdict)}.",
             doubtful=one.met is not True,
             details=tuple(_open(one)),
         )
@@ -105,11 +105,11 @@ def requirements_section(asked: Requirements | None, found: Sequence[JudgedRequi
 
 def _rows(one: JudgedRequirement) -> Iterator[tuple[str, ...]]:
     if not one.figures:
-        yield one.name, one.verdict, one.asked, one.where, one.why
+        yield one.name, outcome_words(one.verdict), one.asked, one.where, one.why
         return
     for place, figure in enumerate(one.figures):
-        name, verdict = (one.name, one.verdict) if place == 0 else ("", "")
-        own = {True: "", False: "not met: ", None: "undecided: "}[figure.met]
+        name, verdict = (one.name, outcome_words(one.verdict)) if place == 0 else ("", "")
+        own = {True: "", False: "not met: ", None: "inconclusive: "}[figure.met]
         measured = figure.seen or figure.why
         yield name, verdict, figure.asked, ", ".join(figure.cells), f"{own}{measured}"
 

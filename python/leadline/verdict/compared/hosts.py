@@ -222,7 +222,7 @@ def words(found: HostComparisons) -> tuple[str, ...]:
         if item.verdict == "same":
             said = "the file systems differ by the same factor on both hosts"
         elif item.verdict == "undecided":
-            said = "whether the file systems differ alike on both hosts is undecided"
+            said = "whether the file systems differ alike on both hosts is inconclusive"
         else:
             said = "what the file system does depends on the host: neither factor alone describes it"
         sentences.append(f"{item.work}, {item.metric}, {item.base.partition(' on ')[0]}: {said}")

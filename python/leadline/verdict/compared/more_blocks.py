@@ -46,7 +46,8 @@ def more_statements(comparisons: Sequence[Comparison], block_s: float | None) ->
             words.append(f"{more} more{cost} would tell {difference_words(max(tells))} in {len(tells)}")
     yield Statement(
         "caution",
-        f"{len(undecided)} of {len(comparisons)} comparisons undecided, too few blocks: {'; '.join(words)}.",
+        f"{len(undecided)} of {len(comparisons)} comparisons inconclusive, too few blocks:"
+        f" {'; '.join(words)}.",
         tuple(
             f"{one.work} {one.metric}, {one.other}: {one.more.blocks} more blocks would tell"
             f" {difference_words(one.more.tells)}"

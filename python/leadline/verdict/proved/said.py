@@ -25,7 +25,7 @@ VERDICTS: dict[ProofOutcome, str] = {
     "nothing": "does nothing here",
     "harms": "harms",
     "depends": "depends on another setting",
-    "undecided": "is undecided",
+    "undecided": "is inconclusive",
     "unusable": "cannot be judged",
 }
 _DID = {
@@ -102,7 +102,7 @@ def side_effects(found: ProofFound) -> str:
         f"It harms {_listed(found.worse)}." if found.worse else "No work and no percentile was seen to lose."
     )
     open_ = sum(one.verdict == "undecided" for one in rest)
-    return f"{lost} Undecided: {open_} of {len(rest)} others." if open_ else lost
+    return f"{lost} Inconclusive: {open_} of {len(rest)} others." if open_ else lost
 
 
 def mechanism_sentence(one: Mechanism) -> str:

@@ -8,7 +8,16 @@ from collections.abc import Iterator, Mapping
 
 from leadline.units import format_ratio_interval
 from leadline.verdict.compared.comparisons import PRIMARY_WEIGHT, weight_of
-from leadline.verdict.model import UNUSABLE, Comparison, FigureRow, FigureTable, Quantity, Statement, worst
+from leadline.verdict.model import (
+    UNUSABLE,
+    Comparison,
+    FigureRow,
+    FigureTable,
+    Quantity,
+    Statement,
+    outcome_words,
+    worst,
+)
 from leadline.verdict.proved.effects import BestWay, Interaction, StatesDesign, pair_words
 from leadline.verdict.proved.found import ProofFound, ProofOutcome
 from leadline.verdict.sections.section import TextTable
@@ -101,7 +110,7 @@ def _quantity(one: Comparison | None) -> Quantity:
 def several_tables(found: ProofFound) -> Iterator[TextTable]:
     """Every effect, what pairs of settings do, and which settings are changed in which state."""
     effects = tuple(
-        (str(one.settings[0]["setting"]), c.work, c.metric, *_cells_of(c), c.verdict)
+        (str(one.settings[0]["setting"]), c.work, c.metric, *_cells_of(c), outcome_words(c.verdict))
         for one in found.each
         for c in one.comparisons
     )

@@ -24,7 +24,7 @@ _FAR = 0.2  # a law that is so far from a mean rate does not describe it
 _ENDS: tuple[tuple[LawOutcome, tuple[str, str]], ...] = (  # of one work, of several
     ("peak", ("has its most before that", "have their most before that")),
     ("rising", ("still rises there", "still rise there")),
-    ("undecided", ("is undecided", "are undecided")),
+    ("undecided", ("is inconclusive", "are inconclusive")),
 )
 _STEPS = 24  # points of a drawn law
 
@@ -67,7 +67,7 @@ def _of_law(one: Scaled) -> str:
         )
     if law.outcome == "rising":
         return f"it still rises with {most}, by the scalability law"
-    return "with how many threads the most is reached is undecided"
+    return "with how many threads the most is reached is inconclusive"
 
 
 def scaling_table(found: Sequence[Scaled]) -> FigureTable:

@@ -145,9 +145,9 @@ def _way(value: float) -> str:
 def _change(comparison: Comparison, of: str = "") -> str:
     """A ratio as a change in percent, where there is one: a third is 67 % less, and twice is 100 % more."""
     if comparison.verdict == "undecided":
-        return "undecided"
+        return "inconclusive"
     if comparison.verdict == "same":
-        return f"the same{of} within {comparison.margin:.0%}"
+        return f"equivalent{of} within {comparison.margin:.0%}"
     ratio = comparison.ratio or 1.0
     return f"{abs(100 * (ratio - 1)):.3g} % {'more' if ratio >= 1 else 'less'}{of}"
 
@@ -186,13 +186,13 @@ def _growth_words(found: Comparison, fewest: int, most: int) -> str:
     fewer = _copies(fewest)
     if low is None or high is None:
         return (
-            f"whether a copy takes longer with {_copies(most)} than with {fewer} is undecided"
+            f"whether a copy takes longer with {_copies(most)} than with {fewer} is inconclusive"
             f" (no interval: {found.blocks} block)"
         )
     interval = units.format_ratio_interval(low, high)
     sure = f"{confidence_words(found.confidence)} interval of their ratio {interval}, {found.blocks} blocks"
     if found.verdict == "undecided":
-        return f"whether a copy takes longer with {_copies(most)} than with {fewer} is undecided ({sure})"
+        return f"whether a copy takes longer with {_copies(most)} than with {fewer} is inconclusive ({sure})"
     times = f"takes {units.format_number(ratio)} times as long as with {fewer}"
     if found.verdict == "same":
         times = f"takes as long as with {fewer}, within {found.margin:.0%}"
