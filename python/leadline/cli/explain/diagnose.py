@@ -215,10 +215,8 @@ def _print_table(found: tuple[CellDiagnosed, ...], word: str) -> None:
             echo(part)
     echo()
     echo("of it: measured, of the least that a link, the device or what is in flight allows.")
-    echo(
-        "Evidence, the I/O path as a picture and what to do:"
-        f" leadline diagnose {word} --cell {quoted(found[0].name)}"
-    )
+    echo("Evidence, the I/O path as a picture, and what to do:")
+    echo(f"  leadline diagnose {word} --cell {quoted(found[0].name)}")
 
 
 def _reached(should: Should | None) -> str:
