@@ -88,7 +88,7 @@ def test_what_the_command_does_before_and_after_the_kill_is_recovered(
     assert killed.names() == {"a", "b", "began", "other", "r"}
     shown = leadline("show", place)
     assert shown.returncode == 0, shown.stderr
-    assert "leadline was killed while it traced" in " ".join(shown.stdout.split())
+    assert "a trace that was not stored as it ended" in " ".join(shown.stdout.split())
 
 
 def test_what_was_recorded_before_the_whole_group_was_killed_is_recovered(
@@ -166,6 +166,30 @@ def test_records_that_another_account_could_have_written_are_not_recovered(
     os.chown(killed.logs / RECOVERY, ATTACKER, ATTACKER)
     assert leadline("trace", "--recover", str(killed.place)).returncode == 125
     assert not killed.place.exists()
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="mounting needs root")
+def test_records_that_do_not_fit_the_disk_are_kept_until_there_is_room(
+    leadline: Command, tmp_path: Path
+) -> None:
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64m", "none", str(tmp_path)], check=True)
+    try:
+        place, full = tmp_path / "r", tmp_path / "full"
+        script = f'printf before > "$0/a"; head -c {1 << 27} /dev/zero > "$0/full" 2> /dev/null; true'
+        words = ("trace", "--via", "preload", "-o", str(place), "--", "sh", "-c", script, str(tmp_path))
+        refused = leadline(*words)
+        assert refused.returncode == 125, refused.stderr
+        assert f"leadline trace --recover {place}" in refused.stderr
+        assert not place.exists()
+        full.unlink()
+        done = leadline("trace", "--recover", str(place))
+        assert done.returncode == 0, done.stderr
+        assert {path.name for path in tmp_path.iterdir()} == {"a", "r"}
+        files = read_trace(open_result(place)).files.to_pylist()
+        (row,) = [row for row in files if row["path"] == str(tmp_path / "a")]
+        assert row["BYTES_WRITTEN"] == BEFORE
+    finally:
+        subprocess.run(["umount", "--lazy", str(tmp_path)], check=True)
 
 
 def test_recover_takes_no_command(leadline: Command, tmp_path: Path) -> None:

@@ -175,8 +175,25 @@ def _trace(
             if preload:
                 write_recovery(logs, path, {**details, "mark": patience.mark})
             traced = run_traced(words, executable, source, copies, patience=patience)
-        _store(path, traced.tables, details)
+        try:
+            _store(path, traced.tables, details)
+        except LeadlineError as error:
+            raise (_keep(error, logs, path) if preload else error) from None
     return traced, choice
+
+
+def _keep(error: LeadlineError, logs: Path, path: Path) -> LeadlineError:
+    """Keep the records of what cannot be stored, as on a full disk: under a new name nobody removes them."""
+    from leadline.durable import unfinished
+
+    try:
+        logs.rename(unfinished(path.absolute()))
+    except OSError:
+        return error
+    return LeadlineError(
+        f"{error.message}; its records are kept",
+        f"mend that, as by freeing space; then: leadline trace --recover {quoted(path)}",
+    )
 
 
 def _recover(place: Path, words: Sequence[str], out: Path | None, patience: SurvivorWait) -> int:

@@ -18,8 +18,8 @@ from leadline.tracing.sources.preload import LOG_SUFFIX, read_logs
 from leadline.tracing.tables import TraceTables
 
 WARNING = (
-    "leadline was killed while it traced: how the command ended, and what it waited for, was not recorded;"
-    " time 0 is the first record"
+    "recovered from the records of a trace that was not stored as it ended: how the command ended, and what"
+    " it waited for, is not known; time 0 is the first record"
 )
 
 
