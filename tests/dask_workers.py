@@ -15,6 +15,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
+SHARED_MEMORY = Path("/dev/shm")
 _START_S = 60.0
 # What an idle worker does with Dask's defaults takes 4 % of a core, with these 0.3 % (docs/many-hosts.md).
 QUIET = {
@@ -51,6 +52,8 @@ class DaskWorkers:
             with suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)
             process.wait(10)
+            for name in (f"faketime_shm_{process.pid}", f"sem.faketime_sem_{process.pid}"):
+                (SHARED_MEMORY / name).unlink(missing_ok=True)  # faketime leaves them where a signal ends it
 
     def start_scheduler(self) -> None:
         """A scheduler on a port of its own; workers that are there already do not know it."""
