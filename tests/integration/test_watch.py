@@ -149,9 +149,9 @@ def test_the_screen_has_the_files_below_the_path_and_not_those_beside_it(folder:
     above, _, below = followed.text.partition("who uses")
     who, _, files = below.partition("files below")
     assert f"what goes on below {folder / 'below'}" in above
-    assert re.search(rf"^{one.pid} .* 64 KiB ", who, re.MULTILINE)
+    assert re.search(rf"^\S+ +\S+ +pid {one.pid} .* 64 KiB ", who, re.MULTILINE)
     assert re.search(rf"^deep/a +{one.pid} .* 640 KiB$", files, re.MULTILINE)
-    assert not re.search(rf"^{two.pid} ", who, re.MULTILINE)
+    assert f"pid {two.pid} " not in who
     assert "leadline" not in who.partition("\n")[2]
     # Whom it names there are the busiest of the whole file system, which others of this machine may be.
     assert re.search(r"written [\d.]+ .iB/s, .* most by \S+ \(\d+\) ", files.partition("rest of")[2])

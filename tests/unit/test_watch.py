@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import io
 import os
+import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pytest
+from rich.console import Console
 from trace_tables import process
 
 from leadline.errors import SpecError
@@ -17,6 +20,7 @@ from leadline.observe.mounts.users import unseen_words, users_of
 from leadline.tracing.tables import TraceTables, files_schema
 from leadline.watch.causes import judge, read_rules, rules
 from leadline.watch.figures import watch_facts
+from leadline.watch.printed import by_program, show_watch
 from leadline.watch.store import Seen, SeenFile, SeenProcess
 
 MIB = 1 << 20
@@ -283,3 +287,26 @@ def test_a_rate_is_over_the_time_that_a_process_was_followed() -> None:
     (file,) = found.files
     assert file.tally is not None
     assert (file.tally.work.bytes_written, file.tally.per_s.bytes_written) == (2000, 300)
+
+
+def test_many_processes_of_one_program_are_one_row_behind_what_moves_more() -> None:
+    """A crowd that sleeps does not push the one that writes off the screen."""
+
+    def program(pid: int, name: str, written: int) -> SeenProcess:
+        opened = SeenFile(f"/mnt/fs/{name}", True, written)
+        return SeenProcess(pid, name, "alice", (opened,), (), {"wchar": written, "syscw": 10}, 10.0)
+
+    crowd = tuple(program(pid, "sleep", 0) for pid in range(1, 77))
+    workers = tuple(program(pid, "dask", 1024) for pid in (80, 81))
+    found = seen(processes=(*crowd, *workers, program(90, "dd", 40960)))
+    facts = watch_facts(found)
+    groups = by_program(facts.processes)
+    assert [(group[0].seen.name, len(group)) for group in groups] == [("dd", 1), ("dask", 2), ("sleep", 76)]
+    stream = io.StringIO()
+    show_watch(found, facts, judge(facts), Console(file=stream, width=200))
+    lines = stream.getvalue().splitlines()
+    table = lines[next(place for place, line in enumerate(lines) if line.startswith("who uses")) + 2 :][:3]
+    assert [line.split()[:2] for line in table] == [["dd", "alice"], ["dask", "alice"], ["sleep", "alice"]]
+    assert "pid 90" in table[0]
+    assert re.search(r"alice +2 .* 205 B/s", table[1])
+    assert re.search(r"alice +76 ", table[2])

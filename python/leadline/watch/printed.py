@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any
 from leadline import units
 from leadline.units import NO_VALUE, printable
 from leadline.watch.store import WATCH_FORMAT
+from leadline.watch.work import Tally
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
     from rich.console import Console
     from rich.table import Table
@@ -18,9 +19,9 @@ if TYPE_CHECKING:
     from leadline.watch.causes import Cause, Judgement
     from leadline.watch.figures import WatchFacts
     from leadline.watch.store import Seen
-    from leadline.watch.work import FileWork, ProcessWork, Tally
+    from leadline.watch.work import FileWork, MountWork, ProcessWork
 
-_PROCESSES_MAX = 12
+_PROGRAMS_MAX = 12
 _FILES_MAX = 12
 _OTHERS_MAX = 3
 _PIDS_MAX = 3
@@ -77,14 +78,40 @@ def _process_table(seen: Seen, facts: WatchFacts, console: Console) -> None:
     aside = " (from /proc: all calls of each, wherever they went)" if elsewhere else ""
     table = _table(
         f"who uses {seen.path}{aside}",
-        ("pid", "program", "account"),
+        ("program", "account", "processes"),
         ("read", "written", "mean read", "mean write", "metadata", "in calls", "open"),
     )
-    for row in rows[:_PROCESSES_MAX]:
-        table.add_row(*(Text(printable(cell)) for cell in _cells(row)))
+    programs = by_program(rows)
+    for group in programs[:_PROGRAMS_MAX]:
+        table.add_row(*(Text(printable(cell)) for cell in _cells(group)))
     console.print(table)
-    if len(rows) > _PROCESSES_MAX:
-        console.print(Text(f"and {len(rows) - _PROCESSES_MAX} more, which moved less"))
+    if len(programs) > _PROGRAMS_MAX:
+        console.print(Text(f"and {len(programs) - _PROGRAMS_MAX} more programs, which did less"))
+
+
+def by_program(rows: Sequence[ProcessWork]) -> list[list[ProcessWork]]:
+    """The processes of each program and account together, those first that moved most or waited longest."""
+    groups: dict[tuple[str, str], list[ProcessWork]] = {}
+    for row in rows:
+        groups.setdefault((row.seen.name, row.seen.account or ""), []).append(row)
+
+    def weight(group: list[ProcessWork]) -> tuple[float, float, float]:
+        per_s = _together(group).per_s
+        return (per_s.moved_bytes, _spent(per_s), per_s.calls)
+
+    return sorted(groups.values(), key=weight, reverse=True)
+
+
+def _together(group: Sequence[ProcessWork]) -> Tally:
+    found = Tally()
+    for row in group:
+        if row.below is not None:
+            found.join(row.below)
+    return found
+
+
+def _spent(per_s: MountWork) -> float:
+    return per_s.read_s + per_s.write_s + per_s.metadata_s
 
 
 def is_below(row: ProcessWork) -> bool:
@@ -105,19 +132,21 @@ def _table(title: str, words: tuple[str, ...], numbers: tuple[str, ...]) -> Tabl
     return table
 
 
-def _cells(row: ProcessWork) -> tuple[str, ...]:
-    seen, tally = row.seen, row.below
-    head = (str(seen.pid), seen.name, seen.account or NO_VALUE)
-    if tally is None:
-        return (*head, *([NO_VALUE] * 6), str(len(seen.files)))
-    per_s = tally.per_s
-    spent = per_s.read_s + per_s.write_s + per_s.metadata_s
+def _cells(group: Sequence[ProcessWork]) -> tuple[str, ...]:
+    """A row of one program: its process by number, or how many there are."""
+    seen = group[0].seen
+    many = f"{len(group):,}" if len(group) > 1 else f"pid {seen.pid}"
+    head = (seen.name, seen.account or NO_VALUE, many)
+    files = str(len({file.path for row in group for file in row.seen.files}))
+    if all(row.below is None for row in group):
+        return (*head, *([NO_VALUE] * 6), files)
+    tally, everywhere = _together(group), any(row.everywhere for row in group)
     return (
         *head,
         *_moved(tally),
-        NO_VALUE if row.everywhere else f"{units.format_number(per_s.metadata)}/s",
-        NO_VALUE if row.everywhere else units.format_percent(spent),
-        str(len(seen.files)),
+        NO_VALUE if everywhere else f"{units.format_number(tally.per_s.metadata)}/s",
+        NO_VALUE if everywhere else units.format_percent(_spent(tally.per_s)),
+        files,
     )
 
 
