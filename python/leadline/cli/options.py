@@ -84,6 +84,38 @@ def ignore_health_option(function: _Decorated) -> _Decorated:
     )(function)
 
 
+def grace_option(function: _Decorated) -> _Decorated:
+    """Adds `--grace`, of every verb that runs trials."""
+    return click.option(
+        "--grace",
+        metavar="TIME",
+        default="60s",
+        show_default=True,
+        help="How late a trial may end before it is aborted.",
+    )(function)
+
+
+def drop_caches_option(function: _Decorated) -> _Decorated:
+    """Adds `--drop-caches`."""
+    return click.option(
+        "--drop-caches",
+        is_flag=True,
+        help="Drop this host's caches before each trial. Needs root, and slows down every program here.",
+    )(function)
+
+
+def no_ceph_option(function: _Decorated) -> _Decorated:
+    """Adds `--no-ceph`, of every verb that measures targets."""
+    return click.option("--no-ceph", is_flag=True, help="Do not connect to the cluster behind a target.")(
+        function
+    )
+
+
+def quiet_option(function: _Decorated) -> _Decorated:
+    """Adds `--quiet`, of every verb that shows progress."""
+    return click.option("--quiet", is_flag=True, help="Print errors only, no progress.")(function)
+
+
 def across_jobs_option(function: _Decorated) -> _Decorated:
     """Adds `--across-jobs`, of every verb that holds results against each other."""
     return click.option(

@@ -32,7 +32,7 @@ from leadline.cli.measure.gate_options import AskedGates
 from leadline.cli.measure.growth import make_growth
 from leadline.cli.measure.run import make_options, run_and_conclude
 from leadline.cli.measure.study_options import KnownServers, load_plan, study_options
-from leadline.cli.options import ignore_health_option, out_option
+from leadline.cli.options import grace_option, ignore_health_option, out_option, quiet_option
 from leadline.cli.paths import AskedPath, place_for
 from leadline.cli.signals import StopRequest
 from leadline.cli.trust import require_trust, trust_option
@@ -83,15 +83,9 @@ _VERB = "tune prove"  # goes on with what it began
 @state_option
 @click.option("--resume", type=AskedPath(), metavar="DIR", help="Continue this proof.")
 @trust_option
-@click.option(
-    "--grace",
-    metavar="TIME",
-    default="60s",
-    show_default=True,
-    help="How late a trial may end before it is aborted.",
-)
+@grace_option
 @ignore_health_option
-@click.option("--quiet", is_flag=True, help="Print errors only, no progress.")
+@quiet_option
 def command(
     study: str,
     words: tuple[str, ...],

@@ -10,7 +10,7 @@ import click
 from leadline.cli.change.tune_options import settings_option, state_option, way_option
 from leadline.cli.completing import complete_study
 from leadline.cli.measure.study_options import KnownServers, unbounded_study_options
-from leadline.cli.options import out_option
+from leadline.cli.options import grace_option, out_option, quiet_option
 from leadline.cli.paths import AskedPath, AskedUnlessValues, place_for
 from leadline.cli.trust import require_trust, trust_option
 from leadline.errors import UsageError
@@ -70,14 +70,8 @@ from leadline.units import quoted
 @state_option
 @click.option("--resume", type=AskedPath(), metavar="DIR", help="Continue this search, or its proof.")
 @trust_option
-@click.option(
-    "--grace",
-    metavar="TIME",
-    default="60s",
-    show_default=True,
-    help="How late a trial may end before it is aborted.",
-)
-@click.option("--quiet", is_flag=True, help="Print errors only, no progress.")
+@grace_option
+@quiet_option
 def command(
     study: str,
     spaces: tuple[str, ...],

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from leadline.cli.console import complain, echo
+from leadline.cli.options import quiet_option
 from leadline.cli.paths import AskedPath
 from leadline.cli.wrapping import EXIT_OWN_FAILURE, WORDS, SeparatedCommand
 from leadline.errors import LeadlineError, UsageError
@@ -50,7 +51,7 @@ _MIB = 1 << 20
 @click.option(
     "--boot-timeout", metavar="TIME", default="3m", show_default=True, help="Time limit of the boot."
 )
-@click.option("--quiet", is_flag=True, help="Print errors only, no progress.")
+@quiet_option
 @click.pass_context
 def command(
     context: click.Context,

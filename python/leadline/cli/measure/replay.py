@@ -17,7 +17,14 @@ from leadline.cli.machine.lab_faults import labs_of, refuse_faulted, under_fault
 from leadline.cli.main import EXIT_GOOD
 from leadline.cli.measure.gate_options import AskedGates
 from leadline.cli.measure.run import make_options, run_and_conclude
-from leadline.cli.options import out_option
+from leadline.cli.options import (
+    drop_caches_option,
+    grace_option,
+    ignore_health_option,
+    no_ceph_option,
+    out_option,
+    quiet_option,
+)
 from leadline.cli.paths import AskedPath, place_for
 from leadline.cli.signals import StopRequest
 from leadline.cli.trust import require_trust, trust_option
@@ -63,22 +70,12 @@ if TYPE_CHECKING:
 @out_option()
 @trust_option
 @click.option("--dry-run", is_flag=True, help="Show what would be replayed and what not. Nothing is run.")
-@click.option("--drop-caches", is_flag=True, help="Drop this host's caches before each trial. Needs root.")
-@click.option(
-    "--grace",
-    metavar="TIME",
-    default="60s",
-    show_default=True,
-    help="How late a trial may end before it is aborted.",
-)
-@click.option(
-    "--ignore-health",
-    is_flag=True,
-    help="Measure although the cluster is in HEALTH_ERR or has slow operations.",
-)
+@drop_caches_option
+@grace_option
+@ignore_health_option
 @under_fault_option
-@click.option("--no-ceph", is_flag=True, help="Do not connect to the cluster behind a target.")
-@click.option("--quiet", is_flag=True, help="Print errors only, no progress.")
+@no_ceph_option
+@quiet_option
 def command(
     trace: Path,
     targets: tuple[str, ...],

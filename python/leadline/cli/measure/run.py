@@ -30,7 +30,14 @@ from leadline.cli.measure.hosts_options import (
     recruiting,
 )
 from leadline.cli.measure.study_options import KnownServers, application_options, load_plan, study_options
-from leadline.cli.options import ignore_health_option, out_option
+from leadline.cli.options import (
+    drop_caches_option,
+    grace_option,
+    ignore_health_option,
+    no_ceph_option,
+    out_option,
+    quiet_option,
+)
 from leadline.cli.paths import AskedPath, place_for
 from leadline.cli.requiring import check_required, require_option, required_of
 from leadline.cli.room import require_room
@@ -60,22 +67,12 @@ _Asked = tuple[
 @out_option()
 @click.option("--resume", type=AskedPath(), metavar="DIR", help="Continue this result.")
 @trust_option
-@click.option(
-    "--drop-caches",
-    is_flag=True,
-    help="Drop this host's caches before each trial. Needs root, and slows down every program on the host.",
-)
+@drop_caches_option
 @click.option("--clients", type=click.IntRange(1, 128), help="Number of clients of a pipeline.")
 @click.option(
     "--max-rate", metavar="RATE", help="Limit of the transfer rate in bytes per second, for example 100M."
 )
-@click.option(
-    "--grace",
-    metavar="TIME",
-    default="60s",
-    show_default=True,
-    help="How late a trial may end before it is aborted.",
-)
+@grace_option
 @ignore_health_option
 @under_fault_option
 @click.option(
@@ -83,7 +80,7 @@ _Asked = tuple[
     is_flag=True,
     help="Measure a degraded cluster on purpose. Trials during which it was clean are INVALID.",
 )
-@click.option("--no-ceph", is_flag=True, help="Do not connect to the cluster behind a target.")
+@no_ceph_option
 @click.option(
     "--until",
     metavar="PERCENT",
@@ -101,7 +98,7 @@ _Asked = tuple[
 @hosts_options
 @require_option("They are stored with it. Exit code 4 if one is not met, 5 if one is inconclusive.")
 @fail_if_option
-@click.option("--quiet", is_flag=True, help="Print errors only, no progress.")
+@quiet_option
 def command(
     study: str,
     targets: tuple[str, ...],
