@@ -11,6 +11,7 @@ from click.testing import CliRunner
 
 from leadline.cli import installation
 from leadline.cli.machine import doctor
+from leadline.errors import UsageError
 from leadline.observe import capabilities
 
 
@@ -60,6 +61,14 @@ def test_the_first_screen_names_what_works_and_has_rows_for_the_rest_only(
     assert "Install it." in printed
     assert "it opens" not in printed
     assert "it opens" in CliRunner().invoke(doctor.command, ["--all"]).output
+
+
+def test_without_the_load_engine_doctor_says_how_it_is_got(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "leadline._core", None)
+    done = CliRunner().invoke(doctor.command)
+    assert isinstance(done.exception, UsageError)
+    assert "load engine cannot be loaded" in done.exception.message
+    assert done.exception.remedy == installation.remedy()
 
 
 def test_an_installation_without_a_part_or_an_extra_says_how_it_is_got(

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from leadline.report.placing import placed, placed_deep, word_for
+from leadline.report.placing import placed, word_for
+from leadline.report.texts import changed_texts
 
 
 @dataclass(frozen=True)
@@ -37,7 +38,7 @@ def test_a_command_names_the_result(text: str, shown: str) -> None:
 
 def test_every_text_is_placed_however_deep() -> None:
     one = Part("leadline show DIR", ("a", "leadline undo DIR"), {"leadline show DIR": ["leadline show DIR"]})
-    found = placed_deep((one, 1, None), "r")
+    found = changed_texts((one, 1, None), lambda text: placed(text, "r"))
     assert found == (
         Part("leadline show r", ("a", "leadline undo r"), {"leadline show DIR": ["leadline show r"]}),
         1,

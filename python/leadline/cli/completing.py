@@ -13,7 +13,6 @@ if TYPE_CHECKING:
     import click
     from click.shell_completion import CompletionItem
 
-_MANIFEST = "manifest.json"  # what makes a directory a result; to import where that is said takes time
 _ENTRIES_MAX = 5_000
 
 
@@ -30,12 +29,14 @@ def complete_result(_context: click.Context, _parameter: click.Parameter, begun:
     """Results in the directory that was begun, or else directories."""
     from click.shell_completion import CompletionItem
 
+    from leadline.store.files import MANIFEST
+
     place = begun[: begun.rfind("/") + 1]
     found: list[str] = []
     with suppress(OSError), os.scandir(place or ".") as entries:
         for entry in islice(entries, _ENTRIES_MAX):
             # A name that is no plain text would be sent to the terminal as it is.
-            if entry.name.isprintable() and Path(entry.path, _MANIFEST).is_file():
+            if entry.name.isprintable() and Path(entry.path, MANIFEST).is_file():
                 found.append(place + entry.name)
     return [CompletionItem(begun, type="dir"), *_items(sorted(found), begun)]
 

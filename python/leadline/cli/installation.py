@@ -1,13 +1,18 @@
-"""What this installation of leadline has: the parts of its package, and the extras that pip adds."""
+"""Checks the installation of leadline: the parts of its package, and the extras that pip adds."""
 
 from __future__ import annotations
 
+import importlib
 import sys
 from importlib.util import find_spec
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import leadline
-from leadline.observe.capabilities import Capability
+from leadline.errors import UsageError
+
+if TYPE_CHECKING:
+    from leadline.observe.capabilities import Capability
 
 PACKAGE = Path(leadline.__file__).resolve().parent
 # Name, a pattern below the package, used for.
@@ -24,19 +29,29 @@ _EXTRAS = (
 )
 
 
+def require_core() -> None:
+    """Raises UsageError where the extension cannot be loaded: every check needs it."""
+    try:
+        importlib.import_module("leadline._core")
+    except ImportError as error:
+        raise UsageError(f"leadline's load engine cannot be loaded: {error}", remedy()) from None
+
+
 def installation_checks() -> list[Capability]:
     """A check for each part and each extra."""
     return [*(_part(*one) for one in _PARTS), *(_extra(*one) for one in _EXTRAS), _kernel_tracer()]
 
 
 def remedy() -> str:
-    """How a part of leadline that is not there is got."""
+    """How to install a missing part of leadline."""
     if (PACKAGE.parents[1] / "pyproject.toml").is_file():
         return "Build it: make setup, in leadline's directory."
     return "Install leadline again, from a wheel of `make wheel` or an archive of `make bundle`."
 
 
 def _part(name: str, pattern: str, used_for: str) -> Capability:
+    from leadline.observe.capabilities import Capability
+
     found = next((path for path in PACKAGE.glob(pattern) if path.stat().st_size), None)
     if found is None:
         why = f"this installation lacks {PACKAGE / pattern}"
@@ -45,6 +60,8 @@ def _part(name: str, pattern: str, used_for: str) -> Capability:
 
 
 def _extra(name: str, modules: tuple[str, ...], used_for: str) -> Capability:
+    from leadline.observe.capabilities import Capability
+
     lacking = [module for module in modules if find_spec(module) is None]
     if not lacking:
         return Capability("extras", name, "works", f"installed: {', '.join(modules)}", used_for)
@@ -55,6 +72,7 @@ def _extra(name: str, modules: tuple[str, ...], used_for: str) -> Capability:
 
 
 def _kernel_tracer() -> Capability:
+    from leadline.observe.capabilities import Capability
     from leadline.tracing.sources.bpf import unavailable
 
     used_for, why = "`leadline trace --via bpf`, and every call in `leadline watch`", unavailable()

@@ -11,9 +11,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import fields, is_dataclass, replace
 from functools import cache
 from importlib import resources
-from typing import Any, TypeVar, cast
+from typing import Any, TypeVar
 from urllib.parse import quote, quote_plus
 
+from leadline.report.texts import changed_texts
 from leadline.units import printable
 from leadline.verdict.model import Findings
 
@@ -185,18 +186,9 @@ def _texts(value: Any) -> Iterator[str]:
 
 def _clean(value: _Value, names: _Names) -> _Value:
     """`value` with every text in it, however deep, cleaned."""
-    found: Any = value
-    if isinstance(value, str):
-        found = _clean_text(value, names)
-    elif is_dataclass(value) and not isinstance(value, type):
-        found = replace(
-            cast(Any, value), **{f.name: _clean(getattr(value, f.name), names) for f in fields(value)}
-        )
-    elif isinstance(value, Mapping):
-        found = _clean_mapping(value, names)
-    elif isinstance(value, (list, tuple)):
-        found = type(value)(_clean(item, names) for item in value)
-    return cast(_Value, found)
+    return changed_texts(
+        value, lambda text: _clean_text(text, names), lambda found: _clean_mapping(found, names)
+    )
 
 
 def _clean_mapping(value: Mapping[Any, Any], names: _Names) -> dict[Any, Any]:

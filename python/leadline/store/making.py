@@ -48,6 +48,11 @@ class Leftover(NamedTuple):
         """Where the result was to be."""
         return self.path.with_name((self.recovery or {}).get("place", self.path.name))
 
+    @property
+    def doubt(self) -> str:
+        """Why it is neither recovered nor removed but by its own name."""
+        return f"{self.path} was left before this host started, or another host still traces into it"
+
 
 @contextmanager
 def making(place: Path, mode: int) -> Iterator[tuple[Path, int]]:

@@ -28,7 +28,7 @@ _PROGRAMS = {
 }
 _WIDTH = 100  # columns, on a pipe too
 _ENGINE = "engine "
-_WORKS = "leadline:  "  # room for the names of groups
+_GROUP_WIDTH = 12
 _STYLES = {"works": "green", "limited": "yellow", "missing": "red"}
 
 
@@ -40,7 +40,9 @@ def command(whole: bool, as_json: bool) -> None:
 
     Nothing is changed. The exit code is 0, also where something is missing.
     """
-    from leadline.cli.installation import installation_checks
+    from leadline.cli.installation import installation_checks, require_core
+
+    require_core()
     from leadline.observe.capabilities import machine_checks
 
     # `tempfile.gettempdir` writes there to find out, where it may hang.
@@ -69,15 +71,10 @@ def _path_checks() -> list[Capability]:
 
 
 def _leadline_checks() -> list[Capability]:
-    from leadline.cli.installation import remedy
+    from leadline import _core
     from leadline.observe.capabilities import Capability
 
-    used_for = "every measurement"
     python = Capability("leadline", "Python", "works", platform.python_version(), "everything")
-    try:
-        from leadline import _core
-    except ImportError as error:
-        return [python, Capability("leadline", "load engine", "missing", str(error), used_for, remedy())]
     return [python, _version_check(_core.version()), *_engine_checks(_core.engines())]
 
 
@@ -204,11 +201,12 @@ def _print(checks: list[Capability], *, whole: bool) -> None:
     console.print(f"{working} of {len(checks)} parts work, {limited} with limits, {lacking} missing.")
     if not whole:
         for group, names in _names_that_work(checks).items():
-            lines = textwrap.wrap(", ".join(names), width - len(_WORKS) - 1)
-            lead = f"{group}:".ljust(len(_WORKS))
-            for line in lines:
-                console.print(Text(f"{lead} {line}"))
-                lead = " " * len(_WORKS)
+            lead = f"{group}:".ljust(_GROUP_WIDTH)
+            following = " " * _GROUP_WIDTH
+            for line in textwrap.wrap(
+                ", ".join(names), width, initial_indent=lead, subsequent_indent=following
+            ):
+                console.print(Text(line))
     rows = checks if whole else [check for check in checks if check.state != "works"]
     if rows:
         console.print(_table(rows), width=width, soft_wrap=False)

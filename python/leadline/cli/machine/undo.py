@@ -81,7 +81,7 @@ def _remove_trace(place: Path) -> int:
     left = recoverable(place)
     if left is not None:
         raise UsageError(
-            f"{left.path} was left before this host started, or another host still traces into it",
+            left.doubt,
             f"if none does: leadline undo {quoted(left.path)}",
         )
     return EXIT_GOOD

@@ -211,7 +211,7 @@ def _recover(place: Path, words: Sequence[str], out: Path | None, patience: Surv
         )
     if not left.certain and place.absolute() != left.path:
         raise UsageError(
-            f"{left.path} was left before this host started, or another host still traces into it",
+            left.doubt,
             f"if none does: leadline trace --recover {quoted(left.path)}",
         )
     path = left.place

@@ -19,7 +19,6 @@ from leadline.errors import UsageError
 if TYPE_CHECKING:
     from leadline.verdict.model import Findings
 
-MANIFEST = "manifest.json"  # what makes a directory a result
 PAGE = "report.html"  # where a page goes that would be printed on a terminal
 
 
@@ -79,7 +78,7 @@ def command(
 def _write_each(findings: Findings, output: Path | None) -> None:
     """A file for each cell, into a directory that is made where it is missing."""
     from leadline.report.renderers.fio import fio_files
-    from leadline.store.files import make_parents
+    from leadline.store.files import MANIFEST, make_parents
 
     if output is None or (output / MANIFEST).exists() or (output.exists() and not output.is_dir()):
         raise UsageError("fio-plot is a directory of files", "name one that is no result: -o DIR")

@@ -14,8 +14,9 @@ from leadline.report import format as fmt
 from leadline.report import metrics, tables
 from leadline.report.chains import CHAIN_HEADINGS, chain_rows, most_telling
 from leadline.report.console import STYLES, new_table, text
-from leadline.report.placing import ANYWHERE, placed, placed_deep, word_for
+from leadline.report.placing import ANYWHERE, placed, word_for
 from leadline.report.sections.walk import show_sections
+from leadline.report.texts import changed_texts
 from leadline.verdict.model import outcome_words
 
 if TYPE_CHECKING:
@@ -39,7 +40,8 @@ def show(findings: Findings, console: Console, *, whole: bool = True, path: Path
     """
     word = word_for(path)
     if word != ANYWHERE:
-        findings = replace(findings, sections=placed_deep(findings.sections, word))
+        named = changed_texts(findings.sections, lambda one: placed(one, word))
+        findings = replace(findings, sections=named)
     _masthead(findings, console)
     _statements(findings, console)
     for target, cells in tables.by_target(findings).items() if findings.frame.cells else ():

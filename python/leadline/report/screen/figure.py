@@ -8,7 +8,7 @@ from leadline.errors import UsageError
 from leadline.report import format as fmt
 from leadline.report import metrics, tables
 from leadline.report.operations import by_operation
-from leadline.report.screen.short import compared
+from leadline.report.screen.short import compared, metric_unit
 from leadline.units import unbounded
 from leadline.verdict.model import Cell, Comparison, Findings, Quantity, worst
 
@@ -46,8 +46,7 @@ def figure_table(findings: Findings, figure: str) -> FigureOfCells:
         one = held.get((cell.work, cell.target)) or held.get((cell.work, cell.id))
         against = (compared(one) if one else ("", "")) if held else ()
         rows.append((cell.work, cell.target, *_printed(cell, item, scale), *against, _state(cell, one)))
-    unit = "IOPS" if scale.label == "1/s" else scale.label
-    headings = ["workload", "target", unit or "value", "interval"]
+    headings = ["workload", "target", metric_unit(scale.label) or "value", "interval"]
     headings += [*(["compared", "interval"] if held else []), "validity"]
     reasons = dict.fromkeys(item.reason for _, _, item in found if item.value is None and item.reason)
     notes = (

@@ -15,6 +15,7 @@ from leadline.report.screen.short import (
     comparable,
     compared,
     doubt_of,
+    metric_unit,
     short_figure,
     short_ratio,
 )
@@ -140,7 +141,7 @@ def _figure(one: AskedFigure) -> tuple[str, str]:
     item = one.quantity
     if item.value is None:
         return (item.text or fmt.NO_VALUE, "")
-    text = fmt.with_unit(item.value, item.unit).replace(" 1/s", " IOPS")
+    text = fmt.with_unit(item.value, metric_unit(item.unit))
     if one.state == "INVALID":
         return (f"INVALID {text}", "")
     return (text, fmt.spread(item).removeprefix("\u00b1"))
@@ -185,8 +186,9 @@ def _entry(grid: _Grid, work: str, target: str) -> tuple[str, str]:
 
 def _legend(grid: _Grid, where: str) -> tuple[str, ...]:
     units = dict.fromkeys(one.quantity.unit for one in grid.shown if one.quantity.value is not None)
-    words = {"B/s": "B/s (M = 1024 K)", "1/s": "IOPS", "ns": "seconds", "s": "time"}
-    figures = f"Values in {' or '.join(words.get(unit, unit) for unit in units)}; {_SPREAD}; {_DOUBT}."
+    words = {"B/s": "B/s (M = 1024 K)", "ns": "seconds", "s": "time"}
+    named = " or ".join(words.get(unit, metric_unit(unit)) for unit in units)
+    figures = f"Values in {named}; {_SPREAD}; {_DOUBT}."
     if not any(one.comparison for one in grid.shown):
         return (figures,)
     return (f"{figures} Ratios {where} are to {grid.against}: {_MARKS}.",)

@@ -27,6 +27,11 @@ _PREFIXES: dict[str, tuple[tuple[float, str], ...]] = {
 UNITS = {"B/s": "B/s", "1/s": "1/s", "ns": "s", "s": ""}  # what stands behind the prefix, said once a row
 
 
+def metric_unit(label: str) -> str:
+    """The unit of a metric of cells: what is done in a second are operations."""
+    return "IOPS" if label == "1/s" else label
+
+
 def short_number(value: float, unit: str) -> str:
     """`2.3G`, `480k`, `3.5µ`: two digits and a prefix."""
     for divisor, prefix in _PREFIXES.get(unit, ()):
