@@ -42,7 +42,7 @@ class CodeDoubt:
 class PrintedScreen:
     """The screen as printed text, `table` in the form for which there was room.
 
-    `more` has the commands that show the rest; `word` is how a shell is told of the result.
+    `more` has the commands that show the rest.
     """
 
     question: str
@@ -53,17 +53,19 @@ class PrintedScreen:
     more_doubts: tuple[CodeDoubt, ...]
     steps: tuple[str, ...]
     more: tuple[str, ...] = (_SHOW,)
-    word: str = ANYWHERE
 
 
 def screen_of(
     findings: Findings, width: int = WIDTH, height: int = HEIGHT, word: str = ANYWHERE
 ) -> PrintedScreen | None:
-    """The screen of a result; None where it has none."""
+    """The screen of a result; None where it has none. `word` is how a shell is told of the result."""
     answer = findings.answer
     if answer is None:
         return None
-    doubts, steps = _doubts(findings), _steps(findings, answer)
+    doubts = _doubts(findings)
+    steps, more = (
+        tuple(placed(one, word) for one in texts) for texts in (_steps(findings, answer), _rest(findings))
+    )
     for table in _tables(answer):
         for named, done, told in _BRIEF:
             found = PrintedScreen(
@@ -74,8 +76,7 @@ def screen_of(
                 doubts[:named],
                 doubts[named:],
                 steps[:done],
-                tuple(placed(one, word) for one in _rest(findings)),
-                word,
+                more,
             )
             if _fits(found, width, height):
                 return found
@@ -176,7 +177,7 @@ def lines_of(screen: PrintedScreen, width: int = WIDTH) -> list[Line]:
     lines.append(("", ""))
     lead = "Next: "
     for step in screen.steps:
-        lines += _wrapped(placed(step, screen.word), width, "", lead)
+        lines += _wrapped(step, width, "", lead)
         lead = " " * len(lead)
     return [*lines, *_more_lines(screen, width, lead)]
 
