@@ -24,13 +24,7 @@ packages: ## Install the Debian packages that are missing (root or sudo), or nam
 	@touch $@
 
 .venv/.built: .venv/.installed $(RUST_SOURCES) python/leadline/report/templates/notices.txt
-	cargo build --profile tracer --locked --quiet --package leadline-tracer
-	@mkdir -p python/leadline/lib
-	@install -m 0644 target/tracer/libleadline_tracer.so python/leadline/lib/.new && \
-	  mv python/leadline/lib/.new python/leadline/lib/libleadline_tracer.so
-	@tools/xrootd_shim.sh
-	$(BIN)/maturin develop --release --locked --quiet >/dev/null
-	@$(BIN)/python tools/vega_runtime.py
+	@tools/build.sh
 	@touch $@
 
 setup: packages .venv/.built ## Install packages, Python environment and extension: leaves .venv/bin/leadline

@@ -13,7 +13,11 @@ mod vocabulary {
 const SOURCES: &str = "src/program";
 
 fn main() {
-    println!("cargo::rerun-if-changed={SOURCES}");
+    // File by file: where the sources are a copy, the directory is new each time. A new file is included by one.
+    for file in fs::read_dir(SOURCES).expect("the sources are there") {
+        let path = file.expect("a directory can be read").path();
+        println!("cargo::rerun-if-changed={}", path.display());
+    }
     println!("cargo::rerun-if-changed=src/vocabulary.rs");
     println!("cargo::rerun-if-env-changed=LEADLINE_CLANG");
     let out = PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets OUT_DIR"));

@@ -83,7 +83,7 @@ def test_a_page_under_a_limit_of_address_space_has_no_still_charts_and_says_so(t
 
 
 def test_the_chart_runtime_is_not_made_where_that_would_end_the_process() -> None:
-    making = "from leadline.report.renderers.page import made_runtime; made_runtime()"
+    making = "from leadline.report.renderers.runtime import made_runtime; made_runtime()"
     done = limited(making)
     assert done.returncode == 1
     assert "UsageError" in done.stderr

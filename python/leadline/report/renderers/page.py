@@ -7,18 +7,14 @@ Everything that came from outside is escaped by Jinja2, and inside the charts' J
 from __future__ import annotations
 
 import base64
-import functools
 import hashlib
 import json
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from importlib import resources
-from importlib.metadata import version
 from typing import Any
 
 from leadline import units
-from leadline.errors import UsageError
 from leadline.report import format as fmt
 from leadline.report import metrics, tables
 from leadline.report.chains import CHAIN_HEADINGS, chain_notes, chain_rows
@@ -26,6 +22,7 @@ from leadline.report.charts import draw as charts
 from leadline.report.charts import parts as chart_parts
 from leadline.report.charts.chain import chain_legend
 from leadline.report.charts.still import svg_of, undrawable
+from leadline.report.renderers.runtime import template_text, vega_runtime
 from leadline.report.renderers.terminal import general_steps, state_words
 from leadline.report.renderers.trials import trial_tables
 from leadline.report.screen.screen import screen_of
@@ -63,9 +60,9 @@ def to_html(findings: Findings) -> str:
     """The whole page as text (UTF-8 is declared in it)."""
     panels = charts.draw(findings)
     scripted = findings.frame.cells or bool(panels.sections)  # tables of cells sort
-    script, runtime = (_asset("page.js"), vega_runtime()) if scripted else ("", "")
+    script, runtime = (template_text("page.js"), vega_runtime()) if scripted else ("", "")
     context = _context(findings, panels) | {
-        "style": _asset("page.css"),
+        "style": template_text("page.css"),
         "script": script,
         "runtime": runtime,
         "scripted": scripted,
@@ -77,7 +74,7 @@ def to_html(findings: Findings) -> str:
 
 def plain_page(template: str, context: Mapping[str, Any]) -> str:
     """A page of a template of its own, without scripts."""
-    shared = {"style": _asset("page.css"), "policy": _policy([])}
+    shared = {"style": template_text("page.css"), "policy": _policy([])}
     return str(_environment().get_template(template).render({**shared, **context}))
 
 
@@ -87,31 +84,6 @@ def embedded_json(value: Any) -> str:
     return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
 
 
-@functools.cache
-def vega_runtime() -> str:
-    """Vega, Vega-Lite and vega-embed as one script without any import, from the installed vl-convert.
-
-    Putting it together takes two seconds: the build keeps it beside the templates (tools/vega_runtime.py).
-    """
-    kept = resources.files("leadline.report") / "templates" / f"vega-{version('vl-convert-python')}.js"
-    return kept.read_text(encoding="utf-8") if kept.is_file() else made_runtime()
-
-
-def made_runtime() -> str:
-    """The same, put together anew."""
-    if why := undrawable():
-        raise UsageError(
-            f"the page's chart runtime cannot be made: {why}", "Raise the limit: ulimit -v unlimited"
-        )
-    import vl_convert
-
-    bundle = vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;")
-    # Whoever passes a page on passes these packages on, whose terms have their notices go with them.
-    text = f"/*!\n{_asset('notices.txt')}*/\n{bundle}"
-    # An HTML parser ends the element at the first of these, and normalises line ends before hashing.
-    return text.replace("</script", "<\\/script").replace("<!--", "<\\!--").replace("\r", "")
-
-
 def _policy(scripts: list[str]) -> str:
     hashes = [base64.b64encode(hashlib.sha256(text.encode()).digest()).decode() for text in scripts]
     sources = " ".join(f"'sha256-{value}'" for value in hashes) or "'none'"
@@ -119,10 +91,6 @@ def _policy(scripts: list[str]) -> str:
         f"default-src 'none'; script-src {sources}; style-src 'unsafe-inline'; img-src data: blob:; "
         "base-uri 'none'; form-action 'none'"
     )
-
-
-def _asset(name: str) -> str:
-    return (resources.files("leadline.report") / "templates" / name).read_text(encoding="utf-8")
 
 
 def _environment() -> Any:
