@@ -58,6 +58,7 @@ MOST_KILLS_OF_A_STUDY = 12
 DEADLINE_S = 180
 TRIES = 5  # a cluster in trouble, as it is on a busy host, stops a study: it is resumed as a person would
 SESSION_S = 60  # so long the MDS leaves a directory to a client that was killed: others wait there meanwhile
+STALLED = ("no answer within", "Connection timed out")  # of a mount, and of a server before CephFS
 Listing = Callable[[], str]
 
 
@@ -192,7 +193,7 @@ def run(way: Way, words: tuple[str, ...]) -> subprocess.CompletedProcess[str]:
             check=False,
             env=os.environ | way.variables,
         )
-        if "no answer within" not in done.stderr or time.monotonic() > patience_end:
+        if not any(words in done.stderr for words in STALLED) or time.monotonic() > patience_end:
             return done
 
 
