@@ -17,7 +17,7 @@ LOCAL = frozenset({"load", "client", "host"})
 # A write of 30 ms: 10 in the client, 2 on the way, of 16 in its OSD 9 waiting for peers.
 WRITE: Figures = {
     **{"latency_s": 0.030, "write_share": 1.0, "operations_per_s": 100.0, "osd_each": 1.0, "cut_into": 1.0},
-    **{"client_in_flight": 2.0, "client_operations_per_s": 100.0, "round_trip_s": 0.002},
+    **{"client_in_flight": 2.0, "client_operations_per_s": 100.0, "round_trip_least_s": 0.002},
     **{"osd_write_s": 0.016, "osd_write_queue_s": 0.003, "osd_dispatch_s": 0.001},
     **{"osd_write_prepare_s": 0.0005, "osd_store_commit_s": 0.0035, "osd_aio_wait_s": 0.001},
     **{"osd_kv_queued_s": 0.0005, "osd_kv_sync_s": 0.0015, "request_bytes": 4096.0},
@@ -51,7 +51,7 @@ def test_the_time_of_a_write_is_split_into_what_was_measured() -> None:
     "changes",
     [
         {},
-        {"round_trip_s": 0.5},
+        {"round_trip_least_s": 0.5},
         {"client_in_flight": 0.0},
         {"osd_write_s": 0.034},
         {"osd_store_commit_s": 0.5},
@@ -74,6 +74,31 @@ def test_the_rate_of_a_link_makes_no_time_that_nobody_measured() -> None:
     assert milliseconds(budget(figures(port_rate=250e3)))["wire"] == pytest.approx(2.0)
 
 
+# 100 operations on files a second of 12 ms each, of which every second one asks the metadata server for 6 ms.
+FILES: Figures = {
+    **{"latency_s": None, "write_share": None, "operations_per_s": 0.0, "osd_write_s": None},
+    **{"file_operation_s": 0.012, "file_operations_per_s": 100.0, "round_trip_least_s": 0.002},
+    **{"mds_reply_s": 0.006, "mds_requests_per_s": 50.0},
+}
+
+
+def test_the_time_of_operations_on_files_is_split_by_what_the_metadata_server_takes() -> None:
+    found = budget({**figures(), **FILES})
+    assert found.whole_s == pytest.approx(0.012)
+    assert milliseconds(found) == pytest.approx({"wire": 1.0, "mds": 3.0, REST: 8.0})
+
+
+@pytest.mark.parametrize("lacks", [{"mds_requests_per_s": None}, {"mds_requests_per_s": 200.0}])
+def test_a_metadata_server_that_others_ask_too_is_not_said_to_take_that_long(lacks: dict[str, None]) -> None:
+    found = milliseconds(budget({**figures(), **FILES, **lacks}))
+    assert found == pytest.approx({"wire": None, "mds": None, REST: 12.0})
+
+
+def test_reads_and_writes_wait_for_no_metadata_server_and_other_files_have_no_budget() -> None:
+    assert "mds" not in milliseconds(budget(figures(mds_reply_s=0.006, mds_requests_per_s=50.0)))
+    assert budget_of([{**figures(), **FILES}], LOCAL) is None
+
+
 def test_the_commits_of_peers_beside_the_own_one_count_once() -> None:
     """The own store needs all that the operation waits for: nothing is left that is the peers' alone."""
     found = milliseconds(budget(figures(osd_store_commit_s=0.0125)))
@@ -83,7 +108,7 @@ def test_the_commits_of_peers_beside_the_own_one_count_once() -> None:
 @pytest.mark.parametrize(
     ("lacks", "unseen"),
     [
-        ({"round_trip_s": None}, {"wire"}),
+        ({"round_trip_least_s": None}, {"wire"}),
         ({"client_in_flight": None}, {"client"}),
         ({"osd_kv_sync_s": None}, {"store_log", "osd_work"}),
         (
@@ -140,14 +165,14 @@ def test_the_dispatch_queue_is_apart_only_where_no_operation_of_peers_is_in_it(
 
 
 def test_several_trials_have_an_interval_and_what_one_lacks_none_has() -> None:
-    found = budget(figures(), figures(round_trip_s=0.003), figures(round_trip_s=0.004))
+    found = budget(figures(), figures(round_trip_least_s=0.003), figures(round_trip_least_s=0.004))
     (wire,) = [one for one in found.segments if one.name == "wire"]
     assert wire.seconds is not None
     assert wire.seconds.value == pytest.approx(0.003)
     assert wire.seconds.low is not None
     assert wire.seconds.high is not None
     assert wire.seconds.low < 0.003 < wire.seconds.high
-    without = budget(figures(), figures(round_trip_s=None))
+    without = budget(figures(), figures(round_trip_least_s=None))
     assert "wire" in {one.name for one in without.unseen}
     assert sum(one.seconds.value for one in without.seen if one.seconds) == pytest.approx(0.030)
 

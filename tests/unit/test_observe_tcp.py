@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from leadline.observe.network.ends import ServerEnds
 from leadline.observe.network.socket_table import SocketInfo
 from leadline.observe.network.tcp_reader import HERE, TcpReader
 from leadline.observe.network.tcp_state import TcpConnection, connection, connections, growth
@@ -48,7 +49,7 @@ def test_a_connection_is_there_while_it_is_open_and_counts_what_it_sends() -> No
         after = connections()[cookie]
 
         assert after.sent_segments > before.sent_segments
-        assert 0 < after.rtt_s < 1
+        assert 0 < after.rtt_least_s <= after.rtt_s < 1
     assert cookie not in connections()
 
 
@@ -70,10 +71,39 @@ def test_a_receiver_that_does_not_read_is_what_its_sender_waits_for() -> None:
             time.sleep(0.02)  # the kernel adds to its times only as time passes
 
 
+def test_a_connection_that_is_not_to_a_server_says_nothing_of_one() -> None:
+    """A session to another host may break; so may another cluster's connections."""
+    with pair() as (sender, receiver), pair() as (other, _):
+        ends = ServerEnds.of([sender.getpeername()])
+        assert connections(ends).keys() == {cookie_of(sender), cookie_of(receiver)}
+        ends = ServerEnds.of([(sender.getpeername()[0], None)])
+        assert connections(ends).keys() >= {cookie_of(sender), cookie_of(other)}
+    assert connections(ServerEnds.of([("192.0.2.1", 6789), ("a name", 6789)])) == {}
+
+
+def test_an_address_of_ipv4_in_a_socket_of_ipv6_is_the_same_address() -> None:
+    with socket.create_server(("::", 0), family=socket.AF_INET6, dualstack_ipv6=True) as server:
+        port = server.getsockname()[1]
+        with socket.create_connection(("127.0.0.1", port)) as sender:
+            receiver, _ = server.accept()
+            with receiver:
+                found = connections(ServerEnds.of([("127.0.0.1", port)]))
+                assert found.keys() == {cookie_of(sender), cookie_of(receiver)}
+
+
+def test_where_no_server_is_known_nothing_is_said_of_this_host() -> None:
+    known: list[tuple[str, int | None]] = []
+    reader = TcpReader(lambda: {}, lambda: known)
+    assert reader.sample(0) == reader.sample(2_000_000_000) == []
+    known.append(("192.0.2.1", 6789))  # as soon as one is
+    assert reader.sample(4_000_000_000) == []
+    assert {row[1] for row in reader.sample(6_000_000_000)} == {HERE}
+
+
 def test_what_was_not_there_before_is_new_and_nothing_else_is_counted_of_it() -> None:
-    old = TcpConnection(1, 0, 0.001, 100, 5, 1.0, 0.0, 0.0)
-    later = TcpConnection(1, 2, 0.003, 300, 9, 2.0, 0.5, 0.25)
-    new = TcpConnection(2, 0, 0.5, 90_000, 700, 50.0, 50.0, 0.0)
+    old = TcpConnection(1, 0, 0.001, 0.0005, 100, 5, 1.0, 0.0, 0.0)
+    later = TcpConnection(1, 2, 0.003, 0.0005, 300, 9, 2.0, 0.5, 0.25)
+    new = TcpConnection(2, 0, 0.5, 0.5, 90_000, 700, 50.0, 50.0, 0.0)
 
     figures = grown({1: old}, [later, new])
 
@@ -83,13 +113,14 @@ def test_what_was_not_there_before_is_new_and_nothing_else_is_counted_of_it() ->
         "unanswered": 2.0,
         "segments_again": 2.0,
         "round_trip": pytest.approx(3.0),
+        "round_trip_least": pytest.approx(0.5),
         "receiver_full": 0.5,
         "sender_full": 0.25,
     }
 
 
 def test_of_connections_that_carried_nothing_no_time_is_said() -> None:
-    one = TcpConnection(1, 0, 0.001, 100, 5, 1.0, 0.0, 0.0)
+    one = TcpConnection(1, 0, 0.001, 0.0005, 100, 5, 1.0, 0.0, 0.0)
     assert set(grown({1: one}, [one])) == {"connections", "new_connections", "unanswered", "segments_again"}
 
 
@@ -106,21 +137,22 @@ def test_networks_of_daemons_are_subjects_and_this_thread_comes_back() -> None:
             path = f"/proc/{other.pid}/ns/net"
             while Path(path).stat().st_ino == own:
                 time.sleep(0.005)
-            reader = TcpReader(lambda: {other.pid: "osd.3", os.getpid(): "osd.4"})
-            with pair():
+            with pair() as (sender, _):
+                end = sender.getpeername()
+                reader = TcpReader(lambda: {other.pid: "osd.3", os.getpid(): "osd.4"}, lambda: [end])
                 assert reader.sample(0) == []
                 rows = reader.sample(2_000_000_000)
         finally:
             other.kill()
     counts = {subject: value for _, subject, metric, value, _ in rows if metric == "connections"}
-    assert counts[HERE] >= 2
+    assert counts[HERE] == 2.0  # both ends of the one connection are here
     assert counts["osd.3"] == 0.0
     assert "osd.4" not in counts
     assert Path("/proc/thread-self/ns/net").stat().st_ino == own
 
 
 def test_a_network_that_is_gone_is_left_out() -> None:
-    reader = TcpReader(lambda: {})
+    reader = TcpReader(lambda: {}, lambda: [("192.0.2.1", None)])
     reader.sample(0)
     reader._networks["osd.9"] = "/proc/0/ns/net"
     assert {row[1] for row in reader.sample(2_000_000_000)} == {HERE}

@@ -14,7 +14,7 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, wait
 from typing import Any
 
@@ -32,6 +32,7 @@ from leadline.observe.model import ClusterState
 from leadline.observe.mounts.kernel_client import KernelClientReader
 from leadline.observe.mounts.limits import WIRE_LIMIT
 from leadline.observe.network.addresses import host_interfaces
+from leadline.observe.network.ends import ServerEnd
 from leadline.observe.network.lab_ports import LabPortReader
 from leadline.observe.network.socket_reader import PERIOD_S as SOCKETS_PERIOD_S
 from leadline.observe.network.socket_reader import SocketReader
@@ -115,6 +116,7 @@ class Agent:
         targets = {name: TargetFacts.from_json(value) for name, value in config["targets"].items()}
         interval_s = float(config.get("interval_s", 1.0))
         self._speaker = speaker
+        self._listening: list[ClusterReader | MdsReader] = []
         self._interval_s, self._cluster_period_s = interval_s, max(_CLUSTER_PERIOD_S, interval_s)
         table = ProcessTable(targets, os.getppid(), server_is_here=_server_is_here)
         readers = (HostReader(targets), ProcessReader(targets), table)
@@ -133,7 +135,9 @@ class Agent:
             self._threads.append(self._thread(daemons))
             servers = daemons.here
         if any(facts.is_remote for facts in targets.values()):
-            self._threads.append(self._thread(TcpReader(servers), max(TCP_PERIOD_S, interval_s)))
+            remote = [facts for facts in targets.values() if facts.is_remote]
+            reader = TcpReader(servers, lambda: self._server_ends(remote))
+            self._threads.append(self._thread(reader, max(TCP_PERIOD_S, interval_s)))
         self._add_sockets(targets)
         if config.get("labs"):
             self._threads.append(self._thread(LabPortReader(config["labs"])))
@@ -155,6 +159,7 @@ class Agent:
                 )
                 served = frozenset(name for name, its in targets.items() if its.behind_server)
                 readers = (ClusterReader(key, coded, served), MdsReader(key))
+                self._listening += readers
                 clusters[key] = [self._thread(reader, self._cluster_period_s) for reader in readers]
                 self._threads += clusters[key]
                 looks = InFlightReader(key)
@@ -188,6 +193,15 @@ class Agent:
             self._threads.append(self._thread(SocketReader(), SOCKETS_PERIOD_S))
         for name in reached:
             self._of_target[name].append(self._threads[-1])
+
+    def _server_ends(self, targets: Iterable[TargetFacts]) -> Iterator[ServerEnd]:
+        """Where clusters listen that answer, and servers that a mount or a URL names."""
+        for reader in self._listening:
+            yield from reader.ends()
+        for facts in targets:
+            port = None if facts.server is None else facts.server.port
+            if facts.behind_server:
+                yield from ((address, port) for address in server_addresses(facts))
 
     def start(self) -> None:
         """Begin to sample."""

@@ -242,6 +242,8 @@ class MdsReader:
         self._connection = Connection(key)
         self._servers: MetadataServers | None = None
         self._before: dict[str, Dump] = {}
+        self._active: tuple[str, ...] = ()
+        self._ends: tuple[tuple[str, int], ...] = ()
         self._locks = lock_stages.LockBook()
 
     def sample(self, _now_ns: int, /) -> list[Row]:
@@ -257,6 +259,10 @@ class MdsReader:
             return missing(_MDS, "no metadata server is active")
         found = _sums("mds", dumps, f"perf counters of {', '.join(dumps)}, everybody's work")
         return joined(found, Counters(rows=rows))
+
+    def ends(self) -> tuple[tuple[str, int], ...]:
+        """Where they listen, as of the last change of who is active."""
+        return self._ends
 
     def _look(self) -> tuple[dict[str, Mapping[str, Any]], list[Row], str]:
         """Each server's counters and what it did since the last look, of those that answered; why no more."""
@@ -276,7 +282,11 @@ class MdsReader:
         cluster = self._connection.get()
         if self._servers is None:
             self._servers = MetadataServers(cluster)
-        for name in active_mds(cluster.mon("status")):
+        active = active_mds(cluster.mon("status"))
+        if active != self._active:
+            self._ends = tuple(parse.mds_ends(cluster.mon("fs dump")))
+            self._active = active
+        for name in active:
             yield name, Dump(time.monotonic(), self._servers.ask(name, "perf dump"))
 
 

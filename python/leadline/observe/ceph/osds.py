@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from pathlib import Path
@@ -99,6 +99,10 @@ class OsdAsker:
     def up(self) -> tuple[int, ...]:
         """All OSDs that are up, as of the last look at the state."""
         return parse.up_osds(self._osd_dump or {})
+
+    def ends(self) -> Iterator[tuple[str, int]]:
+        """Where these listen, as of then."""
+        return parse.osd_ends(self._osd_dump or {})
 
     def in_turn(self) -> tuple[int, ...]:
         """The OSDs of this look: all, or of a large cluster the next."""

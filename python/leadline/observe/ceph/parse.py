@@ -6,7 +6,7 @@ A counter that a release lacks is None.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -160,6 +160,28 @@ def last_up_epoch(osd_dump: Mapping[str, Any]) -> int | None:
     """The latest epoch in which an OSD that is up came up."""
     epochs = [osd["up_from"] for osd in osd_dump.get("osds", []) if osd.get("up") == 1 and "up_from" in osd]
     return max(epochs, default=None)
+
+
+def osd_ends(osd_dump: Mapping[str, Any]) -> Iterator[tuple[str, int]]:
+    """Where OSDs that are up listen for clients and for each other."""
+    for osd in osd_dump.get("osds", []):
+        for kind in ("public_addrs", "cluster_addrs"):
+            if osd.get("up") == 1:
+                yield from _ends(osd.get(kind))
+
+
+def mds_ends(fs_dump: Mapping[str, Any]) -> Iterator[tuple[str, int]]:
+    """Where the metadata servers of all file systems listen."""
+    for system in fs_dump.get("filesystems", []):
+        for server in ((system.get("mdsmap") or {}).get("info") or {}).values():
+            yield from _ends(server.get("addrs"))
+
+
+def _ends(addresses: Any) -> Iterator[tuple[str, int]]:
+    for one in (addresses or {}).get("addrvec") or []:
+        host, _, port = str(one.get("addr", "")).rpartition(":")
+        if port.isdigit():
+            yield host.strip("[]"), int(port)
 
 
 def osd_addresses(osd_dump: Mapping[str, Any]) -> tuple[str, ...]:

@@ -1,12 +1,16 @@
-"""Samples TCP connections: of this host, and of the networks that servers on it are in (a lab's hosts)."""
+"""Samples TCP connections to the targets' servers: here, and in networks of servers here (a lab's hosts).
+
+Where nobody knows at which addresses the servers listen, nothing is said of this host's connections.
+"""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 
+from leadline.observe.network.ends import ServerEnd, ServerEnds
 from leadline.observe.network.entered import OWN, entered
 from leadline.observe.network.tcp_state import TcpConnection, connections, growth
 from leadline.observe.reading import Counters, Request, Row
@@ -18,19 +22,29 @@ _LOOK_AGAIN = 5  # samples until networks are looked for anew
 
 
 class TcpReader:
-    """Each network as a subject: `here`, or the first daemon in it. Without root only `here`."""
+    """Each network as a subject: `here`, or the first daemon in it. Without root only `here`.
+
+    `daemons` are the servers' processes here, `ends` where all servers listen. In a network of daemons all
+    connections are theirs.
+    """
 
     name = "the TCP connections"
 
-    def __init__(self, daemons: Callable[[], Mapping[int, str]], proc: Path = Path("/proc")) -> None:
-        self._daemons, self._proc = daemons, proc
+    def __init__(
+        self,
+        daemons: Callable[[], Mapping[int, str]],
+        ends: Callable[[], Iterable[ServerEnd]],
+        proc: Path = Path("/proc"),
+    ) -> None:
+        self._daemons, self._ends, self._proc = daemons, ends, proc
         self._networks: dict[str, str] = {}
         self._before: dict[str, tuple[int, dict[int, TcpConnection]]] = {}
+        self._known = ServerEnds()
         self._looks = 0
 
     def sample(self, now_ns: int, /) -> list[Row]:
         """Connections, new ones, round trip, segments sent again, and what senders waited for."""
-        if self._looks % _LOOK_AGAIN == 0:
+        if self._looks % _LOOK_AGAIN == 0 or self._known == ServerEnds():  # clusters answer a moment later
             self._networks = self._found()
         self._looks += 1
         rows: list[Row] = []
@@ -50,7 +64,8 @@ class TcpReader:
 
     def _found(self) -> dict[str, str]:
         own = os.stat(OWN).st_ino  # noqa: PTH116 - the kernel's own file
-        networks, seen = {HERE: ""}, {own}
+        self._known = ServerEnds.of(self._ends())
+        networks, seen = {HERE: ""} if self._known != ServerEnds() else {}, {own}
         for pid, name in sorted(self._daemons().items(), key=lambda pair: pair[1]):
             path = self._proc / str(pid) / "ns" / "net"
             with suppress(OSError):
@@ -60,10 +75,9 @@ class TcpReader:
                     networks[name] = str(path)
         return networks
 
-    @staticmethod
-    def _look(network: str) -> dict[int, TcpConnection]:
+    def _look(self, network: str) -> dict[int, TcpConnection]:
         if not network:
-            return connections()
+            return connections(self._known)
         with entered(network):
             return connections()
 

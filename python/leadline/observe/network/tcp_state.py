@@ -6,11 +6,12 @@ import struct
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 
+from leadline.observe.network.ends import ServerEnds
 from leadline.observe.network.socket_table import SocketInfo, socket_infos
 
 _ESTABLISHED = 1
 # Offsets in struct tcp_info (linux/tcp.h); the last of them came with Linux 4.10.
-_IN_A_ROW, _RTT, _SENT_AGAIN, _SEGMENTS, _BUSY = 2, 68, 100, 136, 168
+_IN_A_ROW, _RTT, _SENT_AGAIN, _SEGMENTS, _RTT_LEAST, _BUSY = 2, 68, 100, 136, 148, 168
 _INFO_BYTES = 192
 
 
@@ -20,11 +21,14 @@ class TcpConnection:
 
     `in_a_row` segments were sent again for lack of an answer, since the last one that came; `busy_s` it had
     something to send, `window_s` of that the receiver had no room, `buffer_s` its own buffer was too small.
+    `rtt_s` is smoothed, and has what the other end waits with its answer (up to 40 ms); `rtt_least_s` is the
+    least of five minutes (net.ipv4.tcp_min_rtt_wlen).
     """
 
     cookie: int
     in_a_row: int
     rtt_s: float
+    rtt_least_s: float
     sent_segments: int
     sent_again: int
     busy_s: float
@@ -38,6 +42,7 @@ def connection(one: SocketInfo) -> TcpConnection | None:
     if len(info) < _INFO_BYTES or info[0] != _ESTABLISHED:
         return None
     (rtt_us,) = struct.unpack_from("=I", info, _RTT)
+    (least_us,) = struct.unpack_from("=I", info, _RTT_LEAST)
     (again,) = struct.unpack_from("=I", info, _SENT_AGAIN)
     (segments,) = struct.unpack_from("=I", info, _SEGMENTS)
     busy_us, window_us, buffer_us = struct.unpack_from("=QQQ", info, _BUSY)
@@ -45,6 +50,7 @@ def connection(one: SocketInfo) -> TcpConnection | None:
         one.cookie,
         info[_IN_A_ROW],
         rtt_us / 1e6,
+        least_us / 1e6,
         segments,
         again,
         busy_us / 1e6,
@@ -53,12 +59,12 @@ def connection(one: SocketInfo) -> TcpConnection | None:
     )
 
 
-def connections() -> dict[int, TcpConnection]:
-    """Every established connection of this thread's network namespace, by the kernel's cookie.
+def connections(ends: ServerEnds | None = None) -> dict[int, TcpConnection]:
+    """The established connections of this thread's network namespace, by the kernel's cookie.
 
-    Raises OSError where the table cannot be read.
+    Those of some servers, or all. Raises OSError where the table cannot be read.
     """
-    known = (connection(one) for one in socket_infos())
+    known = (connection(one) for one in socket_infos() if ends is None or ends.has(one.ends))
     return {one.cookie: one for one in known if one is not None}
 
 
@@ -75,8 +81,13 @@ def growth(
     again = sum(max(new.sent_again - then.sent_again, 0) for then, new in old)
     yield "segments_again", again / elapsed_s, "1/s"
     if sum(segments):
-        rtt = sum(count * new.rtt_s for count, (_, new) in zip(segments, old, strict=True)) / sum(segments)
-        yield "round_trip", rtt * 1e3, "ms"
+        sent = [(count, new) for count, (_, new) in zip(segments, old, strict=True)]
+        yield "round_trip", sum(count * new.rtt_s for count, new in sent) / sum(segments) * 1e3, "ms"
+        yield (
+            "round_trip_least",
+            sum(count * new.rtt_least_s for count, new in sent) / sum(segments) * 1e3,
+            "ms",
+        )
     if busy > 0:
         waited = sum(max(new.window_s - then.window_s, 0.0) for then, new in old)
         filled = sum(max(new.buffer_s - then.buffer_s, 0.0) for then, new in old)

@@ -50,8 +50,8 @@ PARTS = (
     BudgetPart(
         "wire",
         "network, both ways",
-        "round_trip_s; what a large request needs beyond one round trip is in the rest",
-        "TCP_INFO of this host's connections to the servers, median",
+        "round_trip_least_s; queues on the way, and what a large request needs beyond, are in the rest",
+        "TCP_INFO of this host's connections to the servers: tcpi_min_rtt",
         "root, whose looks at TCP_INFO show round trips",
         "network",
     ),
@@ -62,6 +62,14 @@ PARTS = (
         "no counter of leadline",
         "the gateway's own counters of its requests' time",
         "proxy",
+    ),
+    BudgetPart(
+        "mds",
+        "metadata server",
+        "mds_reply_s * mds_requests_per_s / file_operations_per_s",
+        "reply_latency and handle_client_request of the perf dump, of operations on files alone",
+        "a key for which `ceph tell mds.0 perf dump` answers, and no other client that asks it",
+        "mds",
     ),
     BudgetPart(
         "osd_dispatch",
@@ -120,6 +128,8 @@ PARTS = (
         "device",
     ),
 )
+# Of operations on files these: what lies in the client is in the rest, and a metadata server waits for OSDs.
+_OF_FILES = ("wire", "gateway", "mds")
 TITLES = {**{part.name: part.title for part in PARTS}, REST: "unexplained rest"}
 
 
@@ -153,15 +163,21 @@ class LatencyBudget:
 
 
 def budget_of(trials: Sequence[Figures], places: Collection[str]) -> LatencyBudget | None:
-    """Of a cell, whose causes may lie in these places; None where nobody knows how long its requests took."""
-    wholes = [one["latency_s"] for one in trials]
+    """Of a cell, whose causes may lie in these places; None where nobody knows how long its requests took.
+
+    Where it neither reads nor writes, its requests are operations on files, which metadata servers serve.
+    """
+    of_files = "mds" in places and all(one["latency_s"] is None for one in trials)
+    wholes = [one["file_operation_s" if of_files else "latency_s"] for one in trials]
     known = [float(whole) for whole in wholes if isinstance(whole, float) and whole > 0]
     if not trials or len(known) < len(wholes):
         return None
     local = "osd" not in places and "proxy" not in places
     on_the_way = {*places, *(["device"] if local else [])}
-    split = [_split(one, whole, on_the_way) for one, whole in zip(trials, known, strict=True)]
-    parts = [part for part in PARTS if part.on in on_the_way]
+    parts = [part for part in PARTS if part.on in on_the_way and (part.name in _OF_FILES or not of_files)]
+    parts = parts if of_files else [part for part in parts if part.name != "mds"]
+    divide = _split_of_files if of_files else _split
+    split = [divide(one, whole, on_the_way) for one, whole in zip(trials, known, strict=True)]
     whole_s = fmean(known)
     found, left = list[BudgetSegment](), known
     for part in parts:
@@ -215,11 +231,25 @@ def _split(figures: Figures, whole: float, on_the_way: Collection[str]) -> dict[
     sent, rate = figures["client_in_flight"], figures["client_operations_per_s"]
     if "osd" in on_the_way and _one_each(figures["cut_into"]) and _positive(rate) and isinstance(sent, float):
         found.take("client", whole - sent / _number(rate))
-    trip = figures["round_trip_s"]
+    trip = figures["round_trip_least_s"]
     if "network" in on_the_way and isinstance(trip, float):
         found.take("wire", trip)
     if "device" in on_the_way and _at_device(figures):
         found.take("device", _number(figures["device_request_s"]))
+    return found.seconds
+
+
+def _split_of_files(figures: Figures, whole: float, on_the_way: Collection[str]) -> dict[str, float]:
+    """The same of operations on files, of which each asks the metadata server at most once, or not at all."""
+    found = _Shares(whole)
+    asked, rate = figures["mds_requests_per_s"], figures["file_operations_per_s"]
+    each = asked / _number(rate) if isinstance(asked, float) and _positive(rate) else None
+    if each is None or each > _ONE_EACH:
+        return found.seconds
+    reply, trip = figures["mds_reply_s"], figures["round_trip_least_s"]
+    found.take("mds", reply * each if isinstance(reply, float) else None)
+    if "network" in on_the_way and isinstance(trip, float):
+        found.take("wire", trip * each)
     return found.seconds
 
 

@@ -12,6 +12,8 @@ FIGURES: dict[str, str] = {
     "write_share": "writes of all operations",
     "syncs_per_write": "syncs for each write",
     "latency_s": "mean latency of reads and writes, from their actual start",
+    "file_operation_s": "mean latency of operations on files, of a trial that neither reads nor writes",
+    "file_operations_per_s": "their number a second",
     "submission_share": "of it what the call of submission took",
     "sync_latency_s": "mean latency of syncs",
     "asked": "operations that the work asks to have in flight, on all hosts",
@@ -74,7 +76,9 @@ FIGURES: dict[str, str] = {
     "resent_per_s": "TCP segments sent again on hosts of the servers",
     "resent_at": "the daemon on whose host most were",
     "resent_share": "their part of all that passed the lab's ports",
-    "round_trip_s": "median round trip of this host's connections to the servers (TCP)",
+    "round_trip_s": "median round trip of this host's connections to the servers (TCP); it has what servers"
+    " wait before they answer, up to 40 ms",
+    "round_trip_least_s": "the same of the least in five minutes of each connection",
     "unanswered_share": "looks at which a connection had sent twice or more in a row without an answer",
     "unanswered_at": "where that was most: here, or the network of this daemon",
     "connections_per_s": "connections a second that the OSD with the most made anew, without those that a"

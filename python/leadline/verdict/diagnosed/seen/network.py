@@ -92,6 +92,7 @@ def of_connections(trial: TrialRow, samples: Samples) -> Figures:
     place = max(full, key=lambda one: full[one], default=None)
     return {
         "round_trip_s": seconds(samples.middle("tcp", "here", "round_trip")),
+        "round_trip_least_s": seconds(samples.middle("tcp", "here", "round_trip_least")),
         "unanswered_share": stuck[where] if where is not None else None,
         "unanswered_at": where,
         "connections_per_s": _made_anew(trial, samples),
