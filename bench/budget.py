@@ -5,8 +5,9 @@
 
 A lab of three OSDs is started, and osd.0 is the primary of the groups with copies. One request is in
 flight at a time. Each case is measured between two runs without it, and the mean of the two is taken from
-it. What was injected is known by how it is made; of slow disks and of other OSDs it is what each request
-waited longer by the load's own clock. It needs root.
+it. What was injected is known by how it is made; of slow disks, of other OSDs and of the metadata server it
+is what each request waited longer by the load's own clock. The device here is a loop device on a file of a
+FUSE mount, which answers late by a known time. It needs root.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from __future__ import annotations
 import argparse
 import json
 import shutil
+import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -27,31 +29,43 @@ from diagnosis import command, settle
 from simulation_lab import ceph
 
 HERE = Path(__file__).parent
+sys.path.insert(0, str(HERE.parent / "tests"))
+
+import slow_fuse  # noqa: E402
+from slow_fuse import SlowMount  # noqa: E402
+
 RUNS, PAGE = HERE / "budget.jsonl", HERE / "budget.md"
 LAB = "budget"
+DEVICE_BYTES = 256 << 20
 OSDS = ("osd.0", "osd.1", "osd.2")
+DEVICE_S = 0.02
 MOST_S = 0.04  # of a message's delay, which is uniform from nothing to this
 NEAR = 0.2  # of what was injected: the segment may be off by so much
 STUDY = """
 format: leadline.study/1
 blocks: 2
 works:
-  work: {{rw: {rw}, bs: {bs}, size: 16M, iodepth: 1, runtime: 8s, time_based: true}}
+  work: {work}
 """
+WRITES = "{rw: randwrite, bs: 4k, size: 16M, iodepth: 1, runtime: 8s, time_based: true}"
+LARGE_WRITES = WRITES.replace("4k", "64k")
+READS = WRITES.replace("randwrite", "randread")
+DIRECT_READS = READS.replace("iodepth", "direct: true, iodepth")
+FILES = "{operations: [create, unlink], files: 200}"
 METHOD = """\
 One request is in flight at a time, and osd.0 is the primary of the groups with copies (`bench/budget.py`). A
 run without the delay comes before and after each; their mean is taken from what is shown."""
 LIMITS = """\
-No delay was injected into a metadata server, a gateway, a client's own queue and a local device. With three
-copies on slow disks a request waits for the slowest of three: what goes beyond the primary's own store is in
-`peers`."""
+No delay was injected into a gateway, a client's own queue and the network: no counter shows the first, and
+the kernel that this ran on delays no packets (netem). With three copies on slow disks a request waits for the
+slowest of three: what goes beyond the primary's own store is in `peers`."""
 Truth = Callable[[float], float]  # from the seconds by which a request became longer
 Injection = Callable[[Path], AbstractContextManager[None]]
 
 
 @contextmanager
-def late(lab: Path, senders: str, osds: Sequence[str]) -> Iterator[None]:
-    """These OSDs hold each message of such senders from nothing to `MOST_S`, evenly.
+def late(lab: Path, senders: str, daemons: Sequence[str]) -> Iterator[None]:
+    """These daemons hold each message of such senders from nothing to `MOST_S`, evenly.
 
     A messenger looks at the senders' kind when it connects: OSDs that are connected are made to do so anew.
     """
@@ -61,17 +75,17 @@ def late(lab: Path, senders: str, osds: Sequence[str]) -> Iterator[None]:
         "ms_inject_delay_probability": "1",
     }
     try:
-        for osd in osds:
+        for daemon in daemons:
             for name, value in options.items():
-                ceph(lab, "config", "set", osd, name, value)
+                ceph(lab, "config", "set", daemon, name, value)
         if senders == "osd":
-            ceph(lab, "osd", "down", *osds)
+            ceph(lab, "osd", "down", *daemons)
             settle(lab)
         yield
     finally:
-        for osd in osds:
+        for daemon in daemons:
             for name in reversed(options):
-                ceph(lab, "config", "rm", osd, name)
+                ceph(lab, "config", "rm", daemon, name)
 
 
 @contextmanager
@@ -85,6 +99,44 @@ def slow_disks(lab: Path) -> Iterator[None]:
         command("lab", "inject", "--clear", "--dir", str(lab))
 
 
+@contextmanager
+def slow_device(lab: Path) -> Iterator[None]:
+    """The file below the loop device is read late."""
+    mount = SlowMount(lab.parent / "device" / "slow", lab.parent / "device" / "backing")
+    try:
+        mount.rules(read_ms=1000 * DEVICE_S)
+        yield
+    finally:
+        mount.rules()
+
+
+@contextmanager
+def device(place: Path) -> Iterator[None]:
+    """A file system on a loop device, whose file lies in a mount that can be slow."""
+    place.mkdir()
+    with slow_fuse.mounted(slow_fuse.build(), place) as mount:
+        image, files = mount.path / "image", place / "files"
+        with (mount.backing / "image").open("wb") as file:
+            file.truncate(DEVICE_BYTES)
+        done = subprocess.run(
+            ["losetup", "--find", "--show", "--direct-io=on", image],
+            check=True,
+            capture_output=True,
+            text=True,
+        )
+        loop = done.stdout.strip()
+        files.mkdir()
+        try:
+            # Without lazy initialisation, which would write to the device while it is measured.
+            lazy = "lazy_itable_init=0,lazy_journal_init=0"
+            subprocess.run(["mkfs.ext4", "-q", "-E", lazy, loop], check=True)
+            subprocess.run(["mount", loop, files], check=True)
+            yield
+        finally:
+            subprocess.run(["umount", files], check=False)
+            subprocess.run(["losetup", "--detach", loop], check=True)
+
+
 @dataclass(frozen=True)
 class Case:
     """A delay, by which segments it is to be seen, and how long it is for each request."""
@@ -94,9 +146,8 @@ class Case:
     segments: tuple[str, ...]
     inject: Injection
     truth: Truth
-    rw: str = "randwrite"
-    bs: str = "4k"
-    pool: str = "objects"
+    work: str = WRITES
+    target: str = "rados://objects?conf={lab}/ceph.conf"
 
 
 CASES = (
@@ -113,7 +164,7 @@ CASES = (
         ("osd_dispatch",),
         lambda lab: late(lab, "client", OSDS[:1]),
         lambda _: MOST_S / 2,
-        rw="randread",
+        work=READS,
     ),
     Case(
         "two other OSDs get messages late",
@@ -128,8 +179,26 @@ CASES = (
         ("store_data", "store_log"),
         slow_disks,
         lambda longer: longer,
-        bs="64k",
-        pool="single",
+        work=LARGE_WRITES,
+        target="rados://single?conf={lab}/ceph.conf",
+    ),
+    Case(
+        "messages of clients are late at the metadata server",
+        "by which an operation on files became longer, as the load measures it",
+        ("mds",),
+        lambda lab: late(lab, "client", ("mds.a",)),
+        lambda longer: longer,
+        work=FILES,
+        target="cephfs:///replicated?conf={lab}/ceph.conf",
+    ),
+    Case(
+        "a block device here is late",
+        f"{1000 * DEVICE_S:g} ms for each read",
+        ("device",),
+        slow_device,
+        lambda _: DEVICE_S,
+        work=DIRECT_READS,
+        target="{lab}/../device/files",
     ),
 )
 
@@ -138,8 +207,8 @@ def budget(lab: Path, case: Case, seed: int) -> dict[str, float]:
     """A run's mean request: seconds by segment, and `whole`."""
     with tempfile.TemporaryDirectory(prefix="budget-") as place:
         study, out = Path(place) / "study.yaml", Path(place) / "out"
-        study.write_text(STUDY.format(rw=case.rw, bs=case.bs))
-        target = f"a=rados://{case.pool}?conf={lab / 'ceph.conf'}"
+        study.write_text(STUDY.format(work=case.work))
+        target = f"a={case.target.format(lab=lab)}"
         words = ("run", str(study), "--target", target, "-o", str(out), "--seed", str(seed))
         command(*words, "--ignore-health", "--under-fault")
         said = json.loads(command("diagnose", str(out), "--json").stdout)
@@ -154,7 +223,7 @@ def lab() -> Iterator[Path]:
     place = Path(tempfile.mkdtemp(prefix="budget-lab-", dir="/var/tmp"))
     directory = place / "lab"
     try:
-        command("lab", "up", LAB, "--osds", "3", "--no-mount", "--dir", str(directory), timeout=600)
+        command("lab", "up", LAB, "--osds", "3", "--dir", str(directory), timeout=600)
         ceph(directory, "osd", "pool", "set", "objects", "size", "3")
         ceph(directory, "config", "set", "global", "mon_allow_pool_size_one", "true")
         ceph(directory, "osd", "pool", "create", "single", "32", "32", "replicated")
@@ -163,7 +232,8 @@ def lab() -> Iterator[Path]:
         for osd in OSDS[1:]:
             ceph(directory, "osd", "primary-affinity", osd, "0")
         settle(directory)
-        yield directory
+        with device(place / "device"):
+            yield directory
     finally:
         command("lab", "down", "--dir", str(directory), check=False)
         shutil.rmtree(place, ignore_errors=True)

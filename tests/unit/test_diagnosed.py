@@ -588,3 +588,13 @@ def test_how_a_mount_asks_its_server_is_told_by_its_options() -> None:
     assert figures("rsize=auto", "proto=rdma")["transfer_bytes"] is None
     for options in (("vers=3.1.1",), ("proto=rdma",), ()):
         assert figures(*options)["server_connections"] is None
+
+
+def test_what_was_done_before_a_trial_is_no_sample_of_it() -> None:
+    """Samplers run on: the first sample of a trial may have the writes that laid out its files."""
+    row = replace(trial_row(), ramp_ns=0, measured_ns=6 * S)
+    late = [SeriesRow("t0001", at * S + S // 4, "host", "sda", "written", 0.0, "") for at in range(1, 6)]
+    first = SeriesRow("t0001", S // 4, "host", "sda", "written", 16e6, "")
+    assert Samples.of_rows(row, [first, *late]).mean("host", "sda", "written") == 0.0
+    most = replace(first, t_ns=3 * S // 4)  # most of its time is the trial's
+    assert Samples.of_rows(row, [most, *late]).mean("host", "sda", "written") > 0.0

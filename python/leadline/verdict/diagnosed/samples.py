@@ -153,10 +153,13 @@ class Samples:
 
 
 def _spans(times: Sequence[int]) -> Iterator[tuple[int, int]]:
-    """Since when each is; the first since the trial's start, or for as long as those after it."""
+    """Since when each is: the first as long as those after it usually are, also where that is before the trial.
+
+    What happened there, such as the layout of files, is no part of the trial. One alone is since its start.
+    """
     usual = median(after - at for at, after in pairwise(times)) if len(times) > 1 else 0
     for number, at in enumerate(times):
-        yield (times[number - 1] if number else max(0, int(at - usual)) if usual else 0), at
+        yield (times[number - 1] if number else int(at - usual) if usual else 0), at
 
 
 def outlier(values: dict[str, float]) -> tuple[str, float] | None:
