@@ -23,6 +23,7 @@ from hostile_dask import (
     typed,
 )
 from leadline.errors import LeadlineError, UsageError
+from leadline.hosts import onhost
 from leadline.hosts.answers import ANSWER_BYTES_MAX, AnswerError, answer_of, packed
 from leadline.hosts.crew.checks import look
 from leadline.hosts.crew.connect import connected
@@ -295,3 +296,15 @@ def test_a_port_that_another_account_listens_at_is_refused_whatever_was_allowed(
             pass
     finally:
         squatter.communicate("")
+
+
+@pytest.mark.parametrize("host", ["client2", None])
+def test_a_removal_that_was_killed_is_finished_by_undo(tmp_path: Path, host: str | None) -> None:
+    """Its manifest went first: what is left is no result, and nobody would ever name it."""
+    place = tmp_path / "0efa416a" / "client2"
+    (place / "trials").mkdir(parents=True)
+    (place / "trials" / "t0001.parquet").write_bytes(b"")
+    place.parent.chmod(0o700)
+    found = onhost.undo("0efa416a", host, str(tmp_path))
+    assert found == {"removed": [str(place)], "left": {}, "damage": ""}
+    assert list(tmp_path.iterdir()) == []

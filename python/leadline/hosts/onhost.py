@@ -35,7 +35,7 @@ from leadline.hosts.own.directory import (
     require_private,
     state_home,
 )
-from leadline.hosts.own.unbegun import places_below, remove_all, tidy
+from leadline.hosts.own.unbegun import finish_removal, places_below, remove_all, tidy
 from leadline.run.session import undo_run
 from leadline.store.acting import look_at
 from leadline.store.files import MANIFEST
@@ -267,10 +267,11 @@ def undo(study_id: str, host: str | None = None, directory: str | None = None) -
     except (LeadlineError, OSError) as error:
         return _refused(error)
     for place in places:
-        if not os.path.lexists(place / MANIFEST):
-            continue
         try:
-            _undo_place(place, removed, left, damages)
+            if os.path.lexists(place / MANIFEST):
+                _undo_place(place, removed, left, damages)
+            elif finish_removal(place):
+                removed.append(str(place))
         except (LeadlineError, OSError) as error:
             left[str(place)] = _words(error)
     return {"removed": removed, "left": left, "damage": "; ".join(damages)}

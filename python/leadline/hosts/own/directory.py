@@ -15,7 +15,7 @@ from pathlib import Path
 from leadline.errors import ResultError, UsageError
 from leadline.hosts.own.attempts import Attempts
 from leadline.removal import discard_tree
-from leadline.store.files import JOURNAL, MANIFEST, RECORDS
+from leadline.store.files import JOURNAL, RECORDS
 from leadline.store.journal import read_journal
 from leadline.store.names import checked_id, checked_name
 from leadline.trusted import why_not_file
@@ -80,7 +80,7 @@ def places_in(home: Path, study_id: str) -> list[Path]:
     study = home / checked_id(study_id)
     with suppress(FileNotFoundError):
         require_private(study)
-        return sorted(path for path in study.iterdir() if os.path.lexists(path / MANIFEST))
+        return sorted(path for path in study.iterdir() if not path.name.startswith("."))
     return []
 
 

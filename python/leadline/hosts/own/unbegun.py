@@ -14,6 +14,7 @@ from pathlib import Path
 from leadline.errors import LeadlineError
 from leadline.hosts.own.attempts import Attempts
 from leadline.hosts.own.directory import require_private
+from leadline.removal import remove_tree
 from leadline.store.files import JOURNAL, MANIFEST
 from leadline.store.making import remove_leftovers
 from leadline.store.writer import ResultWriter, reopen_result
@@ -26,6 +27,20 @@ def remove_all(writer: ResultWriter) -> None:
     writer.discard_all()
     with suppress(OSError):
         writer.path.parent.rmdir()
+
+
+def finish_removal(place: Path) -> bool:
+    """Remove what is left of a host's directory whose removal was killed; whether there was any.
+
+    A result appears whole: one without a manifest was being removed. Raises OSError and LeadlineError.
+    """
+    if os.path.lexists(place / MANIFEST) or not os.path.lexists(place):
+        return False
+    require_private(place.parent)
+    remove_tree(place)
+    with suppress(OSError):
+        place.parent.rmdir()
+    return True
 
 
 def discard_unbegun(writer: ResultWriter) -> None:

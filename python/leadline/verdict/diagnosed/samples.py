@@ -153,7 +153,7 @@ class Samples:
 
 
 def _spans(times: Sequence[int]) -> Iterator[tuple[int, int]]:
-    """Since when each is: the first as long as those after it usually are, also where that is before the trial.
+    """Since when each is: the first as long as the others usually are, also where that is before the trial.
 
     What happened there, such as the layout of files, is no part of the trial. One alone is since its start.
     """
