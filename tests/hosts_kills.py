@@ -317,14 +317,26 @@ class Round:
         end = time.monotonic() + GONE_S
         while time.monotonic() < end:
             working = [
-                words
-                for words in self.site.processes().values()
+                f"{words}: {_state(pid)}"
+                for pid, words in self.site.processes().items()
                 if "leadline" in words and "distributed" not in words
             ]
             if not working:
                 break
             time.sleep(0.2)
         assert not working, f"still running: {working}"
+
+
+def _state(pid: int) -> str:
+    """What a process that should be gone does: its state, its parent, and where its threads wait."""
+    with contextlib.suppress(OSError):
+        wanted = ("State", "PPid", "Threads")
+        lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+        told = [" ".join(line.split()) for line in lines if line.startswith(wanted)]
+        tasks = sorted(Path(f"/proc/{pid}/task").iterdir())
+        told += [f"{task.name} in {(task / 'wchan').read_text()}" for task in tasks]
+        return f"{pid}, {', '.join(told)}"
+    return f"{pid}, gone by now"
 
 
 def _parent(pid: int) -> int:
