@@ -56,9 +56,11 @@ WORKS_OF = {"xrootd": "  data: {rw: write, bs: 64k, size: 1M, iodepth: 2}\n"}
 EXPECTED = (CACHED, SERVED, BRIEF, LEFT_OUT, MOVING)  # what ways and a busy cluster do to so small a study
 MOST_KILLS_OF_A_STUDY = 12
 DEADLINE_S = 180
-TRIES = 5  # a cluster in trouble, as it is on a busy host, stops a study: it is resumed as a person would
-SESSION_S = 60  # so long the MDS leaves a directory to a client that was killed: others wait there meanwhile
-STALLED = ("no answer within", "Connection timed out")  # of a mount, and of a server before CephFS
+TRIES = 5
+# The MDS leaves a directory to a killed client for so long, and others wait there meanwhile.
+SESSION_S = 60
+# A cluster in trouble, as on a busy host, stops a study; a mount or a server before CephFS stalls.
+TROUBLE = ("stopped: the cluster", "no answer within", "Connection timed out")
 Listing = Callable[[], str]
 
 
@@ -182,19 +184,28 @@ def start(way: Way, words: tuple[str, ...]) -> subprocess.Popen[bytes]:
 
 
 def run(way: Way, words: tuple[str, ...]) -> subprocess.CompletedProcess[str]:
-    """To its end, undisturbed; again where a target does not answer, see `SESSION_S`."""
-    patience_end = time.monotonic() + 1.5 * SESSION_S
-    while True:
-        done = subprocess.run(
-            command_line(*words),
-            capture_output=True,
-            text=True,
-            timeout=DEADLINE_S,
-            check=False,
-            env=os.environ | way.variables,
-        )
-        if not any(words in done.stderr for words in STALLED) or time.monotonic() > patience_end:
-            return done
+    """To its end, undisturbed."""
+    return subprocess.run(
+        command_line(*words),
+        capture_output=True,
+        text=True,
+        timeout=DEADLINE_S,
+        check=False,
+        env=os.environ | way.variables,
+    )
+
+
+def tries() -> Iterator[int]:
+    """As a person would try again: a few times, and for longer than a killed client's session lasts."""
+    number, patience_end = 0, time.monotonic() + 1.5 * SESSION_S
+    while number < TRIES or time.monotonic() < patience_end:
+        yield number
+        number += 1
+
+
+def in_trouble(done: subprocess.CompletedProcess[str]) -> bool:
+    """Whether the cluster, and not leadline, is why a command did not get on."""
+    return any(words in done.stderr for words in TROUBLE)
 
 
 def one_study(way: Way, place: Path, moment: random.Random, longest_s: float, tally: Tally) -> float:
@@ -231,11 +242,12 @@ def end(way: Way, out: Path, new: tuple[str, ...], resume: tuple[str, ...], undo
     """By a last run, or by `undo` of what the kills left; then nothing is on the storage."""
     began = (out / "manifest.json").exists()
     words = ("undo", str(out)) if undone and began else resume if began else new
-    for _ in range(TRIES):
+    for _ in tries():
         last = run(way, words)
-        if "stopped: the cluster" not in last.stderr:
+        if not in_trouble(last):
             break
-        words = resume
+        if words[0] != "undo" and (out / "manifest.json").exists():
+            words = resume
     assert (out / "manifest.json").exists(), last.stderr
     study_id = json.loads((out / "manifest.json").read_text())["id"]
     if words[0] == "undo":
@@ -281,10 +293,10 @@ def lane(ways: Sequence[Way | TracedCommand], place: Path, seed: str, tally: Tal
 def undisturbed(way: Way, place: Path) -> float:
     """Seconds that the study takes on this way when nobody kills it."""
     said = ""
-    for number in range(TRIES):
+    for number in tries():
         began = time.monotonic()
         done = run(way, way.begin(place, place / f"u{number}"))
-        if done.returncode != EXIT_FAILED:
+        if done.returncode != EXIT_FAILED and not in_trouble(done):
             assert (place / f"u{number}").exists(), f"exit code {done.returncode}: {done.stderr}"
             assert_measured(done, place / f"u{number}", *EXPECTED)
             return time.monotonic() - began
