@@ -31,6 +31,7 @@ from leadline.hosts.crew.messages import guard
 from leadline.hosts.crew.remote import remote
 from leadline.hosts.crew.written import HostsAsked
 from leadline.hosts.model import StudyHost
+from leadline.hosts.own.unbegun import places_below, tidy
 
 
 def asked(address: str, **more: Any) -> HostsAsked:
@@ -307,4 +308,13 @@ def test_a_removal_that_was_killed_is_finished_by_undo(tmp_path: Path, host: str
     place.parent.chmod(0o700)
     found = onhost.undo("0efa416a", host, str(tmp_path))
     assert found == {"removed": [str(place)], "left": {}, "damage": ""}
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_removal_that_was_killed_is_finished_by_the_next_session_of_the_host(tmp_path: Path) -> None:
+    place = tmp_path / "0efa416a" / "client2"
+    (place / "trials").mkdir(parents=True)
+    place.parent.chmod(0o700)
+    assert list(places_below(tmp_path)) == [place]
+    tidy(place)
     assert list(tmp_path.iterdir()) == []

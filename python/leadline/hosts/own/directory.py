@@ -80,8 +80,13 @@ def places_in(home: Path, study_id: str) -> list[Path]:
     study = home / checked_id(study_id)
     with suppress(FileNotFoundError):
         require_private(study)
-        return sorted(path for path in study.iterdir() if not path.name.startswith("."))
+        return hosts_in(study)
     return []
+
+
+def hosts_in(study: Path) -> list[Path]:
+    """The directories of a study's hosts, also one whose removal was killed. Raises OSError."""
+    return sorted(path for path in study.iterdir() if not path.name.startswith("."))
 
 
 def attempts_of(place: Path) -> Attempts:

@@ -17,7 +17,7 @@ from leadline.errors import LeadlineError, ResultError, StoreError, UsageError
 from leadline.hosts.model import Attempt, AttemptEnd, AttemptState, as_json
 from leadline.hosts.own.attempts import BEGUN, ENDED, FORGOTTEN, Attempts
 from leadline.hosts.own.directory import files_of, host_id, make_private, place_of, remove_trials, state_home
-from leadline.hosts.own.unbegun import discard_unbegun, finish_removal, remove_all
+from leadline.hosts.own.unbegun import discard_unbegun, remove_all
 from leadline.observe.client import Observer
 from leadline.observe.host import host as this_host
 from leadline.observe.mounts.layouts import with_layout
@@ -89,7 +89,6 @@ class HostStudy:
     def _result(self, manifest: dict[str, Any], stack: ExitStack) -> tuple[ResultWriter, RunRequest]:
         """The host's own result, new or gone on with; what was left of it below the targets is removed."""
         if not os.path.lexists(self.place / MANIFEST):
-            finish_removal(self.place)
             manifest["targets"] = {
                 target["name"]: _facts(target, manifest["targets"].get(target["name"])).as_json()
                 for target in manifest["plan"]["targets"]

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from leadline.errors import LeadlineError
 from leadline.hosts.own.attempts import Attempts
-from leadline.hosts.own.directory import require_private
+from leadline.hosts.own.directory import hosts_in, require_private
 from leadline.removal import remove_tree
 from leadline.store.files import JOURNAL, MANIFEST
 from leadline.store.making import remove_leftovers
@@ -52,7 +52,9 @@ def discard_unbegun(writer: ResultWriter) -> None:
 
 
 def tidy(place: Path) -> None:
-    """The same of a host's directory that nobody works in, as its session was killed; also half made."""
+    """The same for a host's directory whose session was killed; also if it is half made, or half removed."""
+    with suppress(LeadlineError, OSError):
+        finish_removal(place)
     with suppress(LeadlineError, OSError):
         require_private(place.parent)
         if (place / JOURNAL).lstat().st_size <= _JOURNAL_BYTES_MAX:
@@ -69,4 +71,4 @@ def places_below(home: Path) -> Iterator[Path]:
     with suppress(OSError):
         for study in sorted(home.iterdir()):
             with suppress(OSError):
-                yield from (one for one in sorted(study.iterdir()) if os.path.lexists(one / MANIFEST))
+                yield from hosts_in(study)
