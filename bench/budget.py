@@ -51,7 +51,7 @@ WRITES = "{rw: randwrite, bs: 4k, size: 16M, iodepth: 1, runtime: 8s, time_based
 LARGE_WRITES = WRITES.replace("4k", "64k")
 READS = WRITES.replace("randwrite", "randread")
 DIRECT_READS = READS.replace("iodepth", "direct: true, iodepth")
-FILES = "{operations: [create, unlink], files: 200}"
+METADATA = "{operations: [create, unlink], files: 200}"
 METHOD = """\
 One request is in flight at a time, and osd.0 is the primary of the groups with copies (`bench/budget.py`). A
 run without the delay comes before and after each; their mean is taken from what is shown."""
@@ -184,11 +184,11 @@ CASES = (
     ),
     Case(
         "messages of clients are late at the metadata server",
-        "by which an operation on files became longer, as the load measures it",
+        "by which a metadata operation became longer, as the load measures it",
         ("mds",),
         lambda lab: late(lab, "client", ("mds.a",)),
         lambda longer: longer,
-        work=FILES,
+        work=METADATA,
         target="cephfs:///replicated?conf={lab}/ceph.conf",
     ),
     Case(
@@ -198,7 +198,7 @@ CASES = (
         slow_device,
         lambda _: DEVICE_S,
         work=DIRECT_READS,
-        target="{lab}/../device/files",
+        target="{place}/device/files",
     ),
 )
 
@@ -208,7 +208,7 @@ def budget(lab: Path, case: Case, seed: int) -> dict[str, float]:
     with tempfile.TemporaryDirectory(prefix="budget-") as place:
         study, out = Path(place) / "study.yaml", Path(place) / "out"
         study.write_text(STUDY.format(work=case.work))
-        target = f"a={case.target.format(lab=lab)}"
+        target = f"a={case.target.format(lab=lab, place=lab.parent)}"
         words = ("run", str(study), "--target", target, "-o", str(out), "--seed", str(seed))
         command(*words, "--ignore-health", "--under-fault")
         said = json.loads(command("diagnose", str(out), "--json").stdout)

@@ -74,29 +74,29 @@ def test_the_rate_of_a_link_makes_no_time_that_nobody_measured() -> None:
     assert milliseconds(budget(figures(port_rate=250e3)))["wire"] == pytest.approx(2.0)
 
 
-# 100 operations on files a second of 12 ms each, of which every second one asks the metadata server for 6 ms.
-FILES: Figures = {
+# 100 metadata operations a second of 12 ms each; every second one sends a request to the server, of 6 ms.
+METADATA: Figures = {
     **{"latency_s": None, "write_share": None, "operations_per_s": 0.0, "osd_write_s": None},
-    **{"file_operation_s": 0.012, "file_operations_per_s": 100.0, "round_trip_least_s": 0.002},
+    **{"metadata_latency_s": 0.012, "metadata_operations_per_s": 100.0, "round_trip_least_s": 0.002},
     **{"mds_reply_s": 0.006, "mds_requests_per_s": 50.0},
 }
 
 
-def test_the_time_of_operations_on_files_is_split_by_what_the_metadata_server_takes() -> None:
-    found = budget({**figures(), **FILES})
+def test_the_time_of_a_metadata_operation_has_that_of_the_metadata_server() -> None:
+    found = budget({**figures(), **METADATA})
     assert found.whole_s == pytest.approx(0.012)
     assert milliseconds(found) == pytest.approx({"wire": 1.0, "mds": 3.0, REST: 8.0})
 
 
 @pytest.mark.parametrize("lacks", [{"mds_requests_per_s": None}, {"mds_requests_per_s": 200.0}])
 def test_a_metadata_server_that_others_ask_too_is_not_said_to_take_that_long(lacks: dict[str, None]) -> None:
-    found = milliseconds(budget({**figures(), **FILES, **lacks}))
+    found = milliseconds(budget({**figures(), **METADATA, **lacks}))
     assert found == pytest.approx({"wire": None, "mds": None, REST: 12.0})
 
 
 def test_reads_and_writes_wait_for_no_metadata_server_and_other_files_have_no_budget() -> None:
     assert "mds" not in milliseconds(budget(figures(mds_reply_s=0.006, mds_requests_per_s=50.0)))
-    assert budget_of([{**figures(), **FILES}], LOCAL) is None
+    assert budget_of([{**figures(), **METADATA}], LOCAL) is None
 
 
 def test_the_commits_of_peers_beside_the_own_one_count_once() -> None:

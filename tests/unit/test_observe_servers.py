@@ -9,7 +9,7 @@ import pytest
 from builders import facts
 
 from leadline.errors import UsageError
-from leadline.observe.mounts.servers import cluster_of, with_server
+from leadline.observe.mounts.servers import addresses_of, cluster_of, with_server
 from leadline.study.target import ServerAccess, TargetFacts
 
 MEMORY = 1 << 34
@@ -93,3 +93,20 @@ def test_what_is_behind_no_server_stays_as_it_is(conf: Path) -> None:
 def test_a_configuration_that_cannot_be_read_is_said() -> None:
     with pytest.raises(UsageError, match="cannot be read"):
         with_server(NFS, URL, Path("/nonexistent/ceph.conf"), MEMORY)
+
+
+@pytest.mark.parametrize(
+    ("url", "options", "found"),
+    [
+        ("/mnt", ("addr=192.0.2.1", "port=2049"), ("192.0.2.1",)),
+        ("root://127.0.0.1:1094//", (), ("127.0.0.1",)),
+        ("smb://127.0.0.1:445/share", (), ("127.0.0.1",)),
+        ("s3://bucket?endpoint=http://127.0.0.1:7480", (), ("127.0.0.1",)),
+        ("root://no-such-name.invalid//", (), ()),
+        ("/mnt", (), ()),
+    ],
+)
+def test_the_addresses_of_a_server_are_those_of_its_mount_or_its_url(
+    url: str, options: tuple[str, ...], found: tuple[str, ...]
+) -> None:
+    assert addresses_of(facts(access="libnfs", mount_point=None, options=options), url) == found

@@ -10,10 +10,15 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Any, cast
 
 import pytest
 
-from leadline.observe.network.ends import ServerEnds
+from leadline.observe.ceph import parse
+from leadline.observe.ceph.client import NotObservableError
+from leadline.observe.ceph.cluster import MdsReader
+from leadline.observe.ceph.osds import ClusterKey
+from leadline.observe.network.endpoints import ServerEndpoints
 from leadline.observe.network.socket_table import SocketInfo
 from leadline.observe.network.tcp_reader import HERE, TcpReader
 from leadline.observe.network.tcp_state import TcpConnection, connection, connections, growth
@@ -74,11 +79,11 @@ def test_a_receiver_that_does_not_read_is_what_its_sender_waits_for() -> None:
 def test_a_connection_that_is_not_to_a_server_says_nothing_of_one() -> None:
     """A session to another host may break; so may another cluster's connections."""
     with pair() as (sender, receiver), pair() as (other, _):
-        ends = ServerEnds.of([sender.getpeername()])
+        ends = ServerEndpoints.of([sender.getpeername()])
         assert connections(ends).keys() == {cookie_of(sender), cookie_of(receiver)}
-        ends = ServerEnds.of([(sender.getpeername()[0], None)])
+        ends = ServerEndpoints.of([(sender.getpeername()[0], None)])
         assert connections(ends).keys() >= {cookie_of(sender), cookie_of(other)}
-    assert connections(ServerEnds.of([("192.0.2.1", 6789), ("a name", 6789)])) == {}
+    assert connections(ServerEndpoints.of([("192.0.2.1", 6789), ("a name", 6789)])) == {}
 
 
 def test_an_address_of_ipv4_in_a_socket_of_ipv6_is_the_same_address() -> None:
@@ -87,7 +92,7 @@ def test_an_address_of_ipv4_in_a_socket_of_ipv6_is_the_same_address() -> None:
         with socket.create_connection(("127.0.0.1", port)) as sender:
             receiver, _ = server.accept()
             with receiver:
-                found = connections(ServerEnds.of([("127.0.0.1", port)]))
+                found = connections(ServerEndpoints.of([("127.0.0.1", port)]))
                 assert found.keys() == {cookie_of(sender), cookie_of(receiver)}
 
 
@@ -156,3 +161,44 @@ def test_a_network_that_is_gone_is_left_out() -> None:
     reader.sample(0)
     reader._networks["osd.9"] = "/proc/0/ns/net"
     assert {row[1] for row in reader.sample(2_000_000_000)} == {HERE}
+
+
+def at(*addresses: str) -> dict[str, Any]:
+    return {"addrvec": [{"type": "v2", "addr": address, "nonce": 1} for address in addresses]}
+
+
+def test_osds_that_are_up_have_an_endpoint_for_clients_and_one_for_each_other() -> None:
+    up = {
+        "up": 1,
+        "public_addrs": at("10.0.0.1:6800", "[fd00::1]:6801"),
+        "cluster_addrs": at("10.1.0.1:6802"),
+    }
+    down = {"up": 0, "public_addrs": at("10.0.0.2:6800"), "cluster_addrs": at("10.1.0.2:6800")}
+    found = list(parse.osd_endpoints({"osds": [up, down, {"up": 1}]}))
+    assert found == [("10.0.0.1", 6800), ("fd00::1", 6801), ("10.1.0.1", 6802)]
+
+
+class MonitorsThatKnowAnMds:
+    """They show the map of metadata servers, or refuse to."""
+
+    def __init__(self) -> None:
+        self.address, self.asked = "10.0.0.3:6800", 0
+
+    def mon(self, _command: str) -> Any:
+        self.asked += 1
+        if not self.address:
+            raise NotObservableError("access denied")
+        return {"filesystems": [{"mdsmap": {"info": {"gid_1": {"addrs": at(self.address)}}}}]}
+
+
+def test_a_metadata_server_that_starts_anew_under_its_name_has_another_endpoint() -> None:
+    reader, cluster = MdsReader(ClusterKey(None, None, None)), MonitorsThatKnowAnMds()
+    for address, epoch in (("10.0.0.3:6800", 5), ("10.0.0.3:6811", 6)):
+        cluster.address = address
+        for _ in range(2):  # asked once for each map
+            reader._find_endpoints(cast(Any, cluster), {"fsmap": {"epoch": epoch}})
+        assert reader.endpoints() == (("10.0.0.3", int(address.partition(":")[2])),)
+    assert cluster.asked == 2
+    cluster.address = ""  # its counters are asked for nevertheless
+    reader._find_endpoints(cast(Any, cluster), {"fsmap": {"epoch": 7}})
+    assert reader.endpoints() == (("10.0.0.3", 6811),)

@@ -31,8 +31,9 @@ from leadline.observe.host.reader import HostReader
 from leadline.observe.model import ClusterState
 from leadline.observe.mounts.kernel_client import KernelClientReader
 from leadline.observe.mounts.limits import WIRE_LIMIT
+from leadline.observe.mounts.servers import addresses_of
 from leadline.observe.network.addresses import host_interfaces
-from leadline.observe.network.ends import ServerEnd
+from leadline.observe.network.endpoints import ServerEndpoint
 from leadline.observe.network.lab_ports import LabPortReader
 from leadline.observe.network.socket_reader import PERIOD_S as SOCKETS_PERIOD_S
 from leadline.observe.network.socket_reader import SocketReader
@@ -134,9 +135,9 @@ class Agent:
             daemons = DaemonReader(served)
             self._threads.append(self._thread(daemons))
             servers = daemons.here
-        if any(facts.is_remote for facts in targets.values()):
-            remote = [facts for facts in targets.values() if facts.is_remote]
-            reader = TcpReader(servers, lambda: self._server_ends(remote))
+        remote = [facts for facts in targets.values() if facts.is_remote]
+        if remote:
+            reader = TcpReader(servers, lambda: self._server_endpoints(remote))
             self._threads.append(self._thread(reader, max(TCP_PERIOD_S, interval_s)))
         self._add_sockets(targets)
         if config.get("labs"):
@@ -194,14 +195,14 @@ class Agent:
         for name in reached:
             self._of_target[name].append(self._threads[-1])
 
-    def _server_ends(self, targets: Iterable[TargetFacts]) -> Iterator[ServerEnd]:
-        """Where clusters listen that answer, and servers that a mount or a URL names."""
+    def _server_endpoints(self, targets: Iterable[TargetFacts]) -> Iterator[ServerEndpoint]:
+        """Of the clusters that answer, and of the servers that a mount or a URL names."""
         for reader in self._listening:
-            yield from reader.ends()
+            yield from reader.endpoints()
         for facts in targets:
-            port = None if facts.server is None else facts.server.port
             if facts.behind_server:
-                yield from ((address, port) for address in server_addresses(facts))
+                port = None if facts.server is None else facts.server.port
+                yield from ((address, port) for address in addresses_of(facts, facts.source or ""))
 
     def start(self) -> None:
         """Begin to sample."""

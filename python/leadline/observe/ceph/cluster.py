@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from contextlib import suppress
+from typing import Any
 
 from leadline.counters.catalogue import read_at, sampled
 from leadline.observe.ceph import lock_stages, parse, stages
-from leadline.observe.ceph.client import (
-    MetadataServers,
-    NotObservableError,
-    ask_socket,
-)
+from leadline.observe.ceph.client import Cluster, MetadataServers, NotObservableError, ask_socket
 from leadline.observe.ceph.osds import DEADLINE_S, SAMPLE_DEADLINE_S, ClusterKey, Connection, Dump, OsdAsker
 from leadline.observe.model import ClusterState, group_is_clean
 from leadline.observe.network.addresses import host_interfaces
@@ -23,9 +20,6 @@ from leadline.observe.network.wire import (
     interface_towards,
 )
 from leadline.observe.reading import Counters, Request, Row, joined, missing
-
-if TYPE_CHECKING:
-    pass
 
 _MARK_DEADLINE_S = 1.5
 _OSD = tuple(figure.name for figure in read_at("osds"))
@@ -242,8 +236,8 @@ class MdsReader:
         self._connection = Connection(key)
         self._servers: MetadataServers | None = None
         self._before: dict[str, Dump] = {}
-        self._active: tuple[str, ...] = ()
-        self._ends: tuple[tuple[str, int], ...] = ()
+        self._epoch: int | None = None
+        self._endpoints: tuple[tuple[str, int], ...] = ()
         self._locks = lock_stages.LockBook()
 
     def sample(self, _now_ns: int, /) -> list[Row]:
@@ -260,9 +254,9 @@ class MdsReader:
         found = _sums("mds", dumps, f"perf counters of {', '.join(dumps)}, everybody's work")
         return joined(found, Counters(rows=rows))
 
-    def ends(self) -> tuple[tuple[str, int], ...]:
-        """Where they listen, as of the last change of who is active."""
-        return self._ends
+    def endpoints(self) -> tuple[tuple[str, int], ...]:
+        """Addresses and ports of the metadata servers, as of the last change of their map."""
+        return self._endpoints
 
     def _look(self) -> tuple[dict[str, Mapping[str, Any]], list[Row], str]:
         """Each server's counters and what it did since the last look, of those that answered; why no more."""
@@ -282,12 +276,18 @@ class MdsReader:
         cluster = self._connection.get()
         if self._servers is None:
             self._servers = MetadataServers(cluster)
-        active = active_mds(cluster.mon("status"))
-        if active != self._active:
-            self._ends = tuple(parse.mds_ends(cluster.mon("fs dump")))
-            self._active = active
-        for name in active:
+        status = cluster.mon("status")
+        self._find_endpoints(cluster, status)
+        for name in active_mds(status):
             yield name, Dump(time.monotonic(), self._servers.ask(name, "perf dump"))
+
+    def _find_endpoints(self, cluster: Cluster, status: Mapping[str, Any]) -> None:
+        """Again once the map has changed. A key that may not read it still shows the servers' counters."""
+        epoch = (status.get("fsmap") or {}).get("epoch")
+        if epoch is None or epoch != self._epoch:
+            self._epoch = epoch
+            with suppress(NotObservableError):
+                self._endpoints = tuple(parse.mds_endpoints(cluster.mon("fs dump")))
 
 
 def active_mds(status: Mapping[str, Any]) -> tuple[str, ...]:

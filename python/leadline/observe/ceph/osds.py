@@ -100,9 +100,9 @@ class OsdAsker:
         """All OSDs that are up, as of the last look at the state."""
         return parse.up_osds(self._osd_dump or {})
 
-    def ends(self) -> Iterator[tuple[str, int]]:
-        """Where these listen, as of then."""
-        return parse.osd_ends(self._osd_dump or {})
+    def endpoints(self) -> Iterator[tuple[str, int]]:
+        """Addresses and ports of these, as of then."""
+        return parse.osd_endpoints(self._osd_dump or {})
 
     def in_turn(self) -> tuple[int, ...]:
         """The OSDs of this look: all, or of a large cluster the next."""

@@ -162,26 +162,27 @@ def last_up_epoch(osd_dump: Mapping[str, Any]) -> int | None:
     return max(epochs, default=None)
 
 
-def osd_ends(osd_dump: Mapping[str, Any]) -> Iterator[tuple[str, int]]:
-    """Where OSDs that are up listen for clients and for each other."""
+def osd_endpoints(osd_dump: Mapping[str, Any]) -> Iterator[tuple[str, int]]:
+    """Addresses and ports of OSDs that are up, for clients and for each other."""
     for osd in osd_dump.get("osds", []):
         for kind in ("public_addrs", "cluster_addrs"):
             if osd.get("up") == 1:
-                yield from _ends(osd.get(kind))
+                yield from _endpoints(osd.get(kind))
 
 
-def mds_ends(fs_dump: Mapping[str, Any]) -> Iterator[tuple[str, int]]:
-    """Where the metadata servers of all file systems listen."""
+def mds_endpoints(fs_dump: Mapping[str, Any]) -> Iterator[tuple[str, int]]:
+    """Addresses and ports of the metadata servers of all file systems."""
     for system in fs_dump.get("filesystems", []):
         for server in ((system.get("mdsmap") or {}).get("info") or {}).values():
-            yield from _ends(server.get("addrs"))
+            yield from _endpoints(server.get("addrs"))
 
 
-def _ends(addresses: Any) -> Iterator[tuple[str, int]]:
+def _endpoints(addresses: Any) -> Iterator[tuple[str, int]]:
     for one in (addresses or {}).get("addrvec") or []:
-        host, _, port = str(one.get("addr", "")).rpartition(":")
+        address = str(one.get("addr", ""))
+        port = address.rpartition(":")[2]
         if port.isdigit():
-            yield host.strip("[]"), int(port)
+            yield _host(address), int(port)
 
 
 def osd_addresses(osd_dump: Mapping[str, Any]) -> tuple[str, ...]:

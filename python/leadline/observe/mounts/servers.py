@@ -87,11 +87,16 @@ def _port(facts: TargetFacts, url: str) -> int | None:
 
 def _is_here(facts: TargetFacts, url: str) -> bool:
     """True where the server's address is this host's own."""
-    addresses = server_addresses(facts)
-    if not addresses:
-        endpoint = _endpoint(url)
-        addresses = _resolved(endpoint.hostname) if endpoint is not None and endpoint.hostname else ()
+    addresses = addresses_of(facts, url)
     return bool(addresses) and all(interface_towards(one, host_interfaces) == "lo" for one in addresses)
+
+
+def addresses_of(facts: TargetFacts, url: str) -> tuple[str, ...]:
+    """IP addresses of the server that a mount or a URL names; none if the name cannot be resolved."""
+    addresses, endpoint = server_addresses(facts), _endpoint(url)
+    if addresses or endpoint is None or not endpoint.hostname:
+        return addresses
+    return _resolved(endpoint.hostname)
 
 
 def _resolved(name: str) -> tuple[str, ...]:

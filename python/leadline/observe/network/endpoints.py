@@ -1,6 +1,6 @@
-"""Where the servers of targets listen, and which TCP connections are therefore theirs.
+"""The endpoints of the targets' servers: only TCP connections to and from them show anything of a target.
 
-Others of the same host say nothing of a target: a session to a laptop that sleeps loses packets, too.
+An SSH session to a sleeping laptop loses packets, too.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 _ADDRESS_BYTES, _PORT_BYTES = 16, 2
 _MAPPED = bytes(10) + b"\xff\xff"  # of an IPv4 address in a socket of IPv6 (RFC 4291, 2.5.5.2)
 
-ServerEnd = tuple[str, int | None]  # an IP address, and a port where that is known
+ServerEndpoint = tuple[str, int | None]  # an IP address, and a port where that is known
 
 
 def _packed(address: str) -> bytes:
@@ -25,20 +25,17 @@ def _plain(address: bytes) -> bytes:
 
 
 @dataclass(frozen=True)
-class ServerEnds:
-    """Built by `of`; without a server no connection is one of its."""
+class ServerEndpoints:
+    """A set of endpoints as sockets have them, made by `of`."""
 
     listening: frozenset[bytes] = field(default=frozenset())
     hosts: frozenset[bytes] = field(default=frozenset())
 
     @classmethod
-    def of(cls, ends: Iterable[ServerEnd]) -> ServerEnds:
-        """Those at these ends, and of an end without a port all connections to its host.
-
-        A name is left out.
-        """
+    def of(cls, endpoints: Iterable[ServerEndpoint]) -> ServerEndpoints:
+        """From IP addresses and ports. One without a port stands for its whole host; names are ignored."""
         listening, hosts = set[bytes](), set[bytes]()
-        for address, port in ends:
+        for address, port in endpoints:
             try:
                 packed = _packed(address)
             except ValueError:
@@ -49,8 +46,8 @@ class ServerEnds:
                 listening.add(port.to_bytes(_PORT_BYTES, "big") + packed)
         return cls(frozenset(listening), frozenset(hosts))
 
-    def has(self, ends: bytes) -> bool:
-        """Whether a connection is one of theirs: its ports and addresses, as sock_diag(7) has them."""
-        source, target = ends[0:2], ends[2:4]
-        here, there = _plain(ends[4:20]), _plain(ends[20:36])
+    def has(self, identity: bytes) -> bool:
+        """Whether a connection is to or from one: its ports and addresses, as sock_diag(7) has them."""
+        source, target = identity[0:2], identity[2:4]
+        here, there = _plain(identity[4:20]), _plain(identity[20:36])
         return there in self.hosts or target + there in self.listening or source + here in self.listening

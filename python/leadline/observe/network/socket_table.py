@@ -18,7 +18,7 @@ _REQUEST_DUMP = 0x301
 _INFO_ATTRIBUTE = 2  # INET_DIAG_INFO: a struct tcp_info
 _ALL_STATES = 0xFFFFFFFF
 # Offsets in struct inet_diag_msg and struct tcp_info (linux/inet_diag.h, linux/tcp.h).
-_ENDS, _COOKIE, _INODE, _MESSAGE_BYTES = slice(4, 40), 44, 68, 72
+_IDENTITY, _COOKIE, _INODE, _MESSAGE_BYTES = slice(4, 40), 44, 68, 72
 _BYTES_ACKED, _BYTES_RECEIVED = 120, 128
 _SOL_NETLINK, _ADD_MEMBERSHIP = 270, 1
 _DESTROYED = (1, 3)  # multicast groups: TCP sockets that end, IPv4 and IPv6
@@ -51,13 +51,13 @@ def parse_messages(data: bytes) -> Iterator[tuple[int, bytes]]:
 class SocketInfo:
     """A socket and the kernel's struct tcp_info of it, empty where it gave none.
 
-    `ends`: its own port and the other's, its own address and the other's, as the kernel has them (36 bytes).
+    `identity`: local and remote port, local and remote address, as the kernel has them (36 bytes).
     """
 
     cookie: int
     inode: int
     info: bytes
-    ends: bytes = bytes(36)
+    identity: bytes = bytes(36)
 
 
 def parse_info(payload: bytes) -> SocketInfo | None:
@@ -70,9 +70,9 @@ def parse_info(payload: bytes) -> SocketInfo | None:
     while place + 4 <= len(payload):
         length, kind = struct.unpack_from("=HH", payload, place)
         if kind == _INFO_ATTRIBUTE:
-            return SocketInfo(cookie, inode, payload[place + 4 : place + length], payload[_ENDS])
+            return SocketInfo(cookie, inode, payload[place + 4 : place + length], payload[_IDENTITY])
         place += max((length + 3) & ~3, 4)
-    return SocketInfo(cookie, inode, b"", payload[_ENDS])
+    return SocketInfo(cookie, inode, b"", payload[_IDENTITY])
 
 
 def parse_socket(payload: bytes) -> SocketBytes | None:

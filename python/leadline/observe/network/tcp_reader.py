@@ -1,6 +1,6 @@
 """Samples TCP connections to the targets' servers: here, and in networks of servers here (a lab's hosts).
 
-Where nobody knows at which addresses the servers listen, nothing is said of this host's connections.
+If the servers' addresses are unknown, there are no samples of this host.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 
-from leadline.observe.network.ends import ServerEnd, ServerEnds
+from leadline.observe.network.endpoints import ServerEndpoint, ServerEndpoints
 from leadline.observe.network.entered import OWN, entered
 from leadline.observe.network.tcp_state import TcpConnection, connections, growth
 from leadline.observe.reading import Counters, Request, Row
@@ -24,8 +24,8 @@ _LOOK_AGAIN = 5  # samples until networks are looked for anew
 class TcpReader:
     """Each network as a subject: `here`, or the first daemon in it. Without root only `here`.
 
-    `daemons` are the servers' processes here, `ends` where all servers listen. In a network of daemons all
-    connections are theirs.
+    `daemons` are the servers' processes here, `endpoints` those of all servers. In a network of daemons every
+    connection counts.
     """
 
     name = "the TCP connections"
@@ -33,18 +33,20 @@ class TcpReader:
     def __init__(
         self,
         daemons: Callable[[], Mapping[int, str]],
-        ends: Callable[[], Iterable[ServerEnd]],
+        endpoints: Callable[[], Iterable[ServerEndpoint]],
         proc: Path = Path("/proc"),
     ) -> None:
-        self._daemons, self._ends, self._proc = daemons, ends, proc
+        self._daemons, self._endpoints, self._proc = daemons, endpoints, proc
         self._networks: dict[str, str] = {}
         self._before: dict[str, tuple[int, dict[int, TcpConnection]]] = {}
-        self._known = ServerEnds()
+        self._known = ServerEndpoints()
         self._looks = 0
 
     def sample(self, now_ns: int, /) -> list[Row]:
         """Connections, new ones, round trip, segments sent again, and what senders waited for."""
-        if self._looks % _LOOK_AGAIN == 0 or self._known == ServerEnds():  # clusters answer a moment later
+        if (
+            self._looks % _LOOK_AGAIN == 0 or self._known == ServerEndpoints()
+        ):  # clusters answer a moment later
             self._networks = self._found()
         self._looks += 1
         rows: list[Row] = []
@@ -64,8 +66,8 @@ class TcpReader:
 
     def _found(self) -> dict[str, str]:
         own = os.stat(OWN).st_ino  # noqa: PTH116 - the kernel's own file
-        self._known = ServerEnds.of(self._ends())
-        networks, seen = {HERE: ""} if self._known != ServerEnds() else {}, {own}
+        self._known = ServerEndpoints.of(self._endpoints())
+        networks, seen = {HERE: ""} if self._known != ServerEndpoints() else {}, {own}
         for pid, name in sorted(self._daemons().items(), key=lambda pair: pair[1]):
             path = self._proc / str(pid) / "ns" / "net"
             with suppress(OSError):

@@ -6,7 +6,7 @@ import struct
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 
-from leadline.observe.network.ends import ServerEnds
+from leadline.observe.network.endpoints import ServerEndpoints
 from leadline.observe.network.socket_table import SocketInfo, socket_infos
 
 _ESTABLISHED = 1
@@ -21,8 +21,8 @@ class TcpConnection:
 
     `in_a_row` segments were sent again for lack of an answer, since the last one that came; `busy_s` it had
     something to send, `window_s` of that the receiver had no room, `buffer_s` its own buffer was too small.
-    `rtt_s` is smoothed, and has what the other end waits with its answer (up to 40 ms); `rtt_least_s` is the
-    least of five minutes (net.ipv4.tcp_min_rtt_wlen).
+    `rtt_s` is smoothed and includes delayed acknowledgements (up to 40 ms); `rtt_least_s` is the minimum of
+    five minutes (net.ipv4.tcp_min_rtt_wlen).
     """
 
     cookie: int
@@ -59,12 +59,12 @@ def connection(one: SocketInfo) -> TcpConnection | None:
     )
 
 
-def connections(ends: ServerEnds | None = None) -> dict[int, TcpConnection]:
+def connections(servers: ServerEndpoints | None = None) -> dict[int, TcpConnection]:
     """The established connections of this thread's network namespace, by the kernel's cookie.
 
-    Those of some servers, or all. Raises OSError where the table cannot be read.
+    Those to and from these servers, or all. Raises OSError where the table cannot be read.
     """
-    known = (connection(one) for one in socket_infos() if ends is None or ends.has(one.ends))
+    known = (connection(one) for one in socket_infos() if servers is None or servers.has(one.identity))
     return {one.cookie: one for one in known if one is not None}
 
 
@@ -81,13 +81,9 @@ def growth(
     again = sum(max(new.sent_again - then.sent_again, 0) for then, new in old)
     yield "segments_again", again / elapsed_s, "1/s"
     if sum(segments):
-        sent = [(count, new) for count, (_, new) in zip(segments, old, strict=True)]
-        yield "round_trip", sum(count * new.rtt_s for count, new in sent) / sum(segments) * 1e3, "ms"
-        yield (
-            "round_trip_least",
-            sum(count * new.rtt_least_s for count, new in sent) / sum(segments) * 1e3,
-            "ms",
-        )
+        sent = [(count / sum(segments), new) for count, (_, new) in zip(segments, old, strict=True)]
+        yield "round_trip", sum(part * new.rtt_s for part, new in sent) * 1e3, "ms"
+        yield "round_trip_least", sum(part * new.rtt_least_s for part, new in sent) * 1e3, "ms"
     if busy > 0:
         waited = sum(max(new.window_s - then.window_s, 0.0) for then, new in old)
         filled = sum(max(new.buffer_s - then.buffer_s, 0.0) for then, new in old)

@@ -66,8 +66,8 @@ PARTS = (
     BudgetPart(
         "mds",
         "metadata server",
-        "mds_reply_s * mds_requests_per_s / file_operations_per_s",
-        "reply_latency and handle_client_request of the perf dump, of operations on files alone",
+        "mds_reply_s * mds_requests_per_s / metadata_operations_per_s",
+        "reply_latency and handle_client_request of the perf dump, for metadata operations alone",
         "a key for which `ceph tell mds.0 perf dump` answers, and no other client that asks it",
         "mds",
     ),
@@ -128,8 +128,8 @@ PARTS = (
         "device",
     ),
 )
-# Of operations on files these: what lies in the client is in the rest, and a metadata server waits for OSDs.
-_OF_FILES = ("wire", "gateway", "mds")
+# The parts of a metadata operation: the client's own time is in the rest, and the server waits for the OSDs.
+_OF_METADATA = ("wire", "gateway", "mds")
 TITLES = {**{part.name: part.title for part in PARTS}, REST: "unexplained rest"}
 
 
@@ -165,18 +165,18 @@ class LatencyBudget:
 def budget_of(trials: Sequence[Figures], places: Collection[str]) -> LatencyBudget | None:
     """Of a cell, whose causes may lie in these places; None where nobody knows how long its requests took.
 
-    Where it neither reads nor writes, its requests are operations on files, which metadata servers serve.
+    If it neither reads nor writes, its requests are metadata operations.
     """
-    of_files = "mds" in places and all(one["latency_s"] is None for one in trials)
-    wholes = [one["file_operation_s" if of_files else "latency_s"] for one in trials]
+    metadata = "mds" in places and all(one["latency_s"] is None for one in trials)
+    wholes = [one["metadata_latency_s" if metadata else "latency_s"] for one in trials]
     known = [float(whole) for whole in wholes if isinstance(whole, float) and whole > 0]
     if not trials or len(known) < len(wholes):
         return None
     local = "osd" not in places and "proxy" not in places
     on_the_way = {*places, *(["device"] if local else [])}
-    parts = [part for part in PARTS if part.on in on_the_way and (part.name in _OF_FILES or not of_files)]
-    parts = parts if of_files else [part for part in parts if part.name != "mds"]
-    divide = _split_of_files if of_files else _split
+    names = _OF_METADATA if metadata else TITLES.keys() - {"mds"}
+    parts = [part for part in PARTS if part.on in on_the_way and part.name in names]
+    divide = _split_metadata if metadata else _split
     split = [divide(one, whole, on_the_way) for one, whole in zip(trials, known, strict=True)]
     whole_s = fmean(known)
     found, left = list[BudgetSegment](), known
@@ -239,10 +239,10 @@ def _split(figures: Figures, whole: float, on_the_way: Collection[str]) -> dict[
     return found.seconds
 
 
-def _split_of_files(figures: Figures, whole: float, on_the_way: Collection[str]) -> dict[str, float]:
-    """The same of operations on files, of which each asks the metadata server at most once, or not at all."""
+def _split_metadata(figures: Figures, whole: float, on_the_way: Collection[str]) -> dict[str, float]:
+    """The same for metadata operations: each sends one request to the metadata server, or none."""
     found = _Shares(whole)
-    asked, rate = figures["mds_requests_per_s"], figures["file_operations_per_s"]
+    asked, rate = figures["mds_requests_per_s"], figures["metadata_operations_per_s"]
     each = asked / _number(rate) if isinstance(asked, float) and _positive(rate) else None
     if each is None or each > _ONE_EACH:
         return found.seconds

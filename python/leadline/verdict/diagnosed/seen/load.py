@@ -11,7 +11,7 @@ _NO_ROOM = ("No space left", "quota exceeded", "ENOSPC", "EDQUOT")
 
 
 def of_load(trial: TrialRow, latency: Sequence[LatencyRow], asked: int | None) -> Figures:
-    """The figures of its operations. A trial without reads and writes has those of operations on files."""
+    """The figures of its operations. A trial without reads and writes has those of metadata operations."""
     seconds = trial.measured_ns / 1e9
     operations = trial.read_operations + trial.write_operations
     moved = trial.read_bytes + trial.write_bytes
@@ -22,8 +22,8 @@ def of_load(trial: TrialRow, latency: Sequence[LatencyRow], asked: int | None) -
     }
     mean_s = means["total"]
     rate = operations / seconds if seconds > 0 else None
-    of_files = [] if operations else [row for row in whole if row.clock == "total"]
-    named = sum(row.operations for row in of_files)
+    metadata = [] if operations else [row for row in whole if row.clock == "total"]
+    named = sum(row.operations for row in metadata)
     return {
         "seconds": seconds,
         "operations_per_s": rate,
@@ -34,8 +34,8 @@ def of_load(trial: TrialRow, latency: Sequence[LatencyRow], asked: int | None) -
         "latency_s": mean_s,
         "submission_share": ratio(means["submission"], mean_s),
         "sync_latency_s": mean_of([row for row in whole if row.direction == "sync" and row.clock == "total"]),
-        "file_operation_s": mean_of(of_files),
-        "file_operations_per_s": named / seconds if named and seconds > 0 else None,
+        "metadata_latency_s": mean_of(metadata),
+        "metadata_operations_per_s": named / seconds if named and seconds > 0 else None,
         "asked": None if asked is None else float(asked),
         "in_flight": None if mean_s is None or rate is None else mean_s * rate,
         "engine_share": trial.busy_share_max,
