@@ -144,6 +144,12 @@ def test_first_writes_in_random_order_are_not_rewritten() -> None:
     assert list(held) == ["random_writes"]
 
 
+def test_all_accesses_in_no_order_cost_time_and_not_only_those_that_go_back() -> None:
+    reads = of_file(**FILES["random_reads"])["random_reads"]  # half of them went forward
+    writes = of_file(**FILES["random_writes"])["random_writes"]
+    assert (reads.cost_s, writes.cost_s) == (TIMES["F_READ_TIME"], TIMES["F_WRITE_TIME"])
+
+
 def test_processes_that_each_read_a_file_once_do_not_read_it_again() -> None:
     rows = [
         file_row(n, process=n, path="/data/x", READS=8, BYTES_READ=8 * MIB, MAX_BYTE_READ=8 * MIB - 1)
