@@ -14,7 +14,7 @@ from leadline.study.target import CephAccess, TargetFacts
 from leadline.verdict.diagnosed.causes import applying
 from leadline.verdict.diagnosed.judge import diagnose
 from leadline.verdict.diagnosed.samples import Samples
-from leadline.verdict.diagnosed.seen.of_trial import figures_of
+from leadline.verdict.diagnosed.seen.of_trial import between, figures_of
 from leadline.verdict.diagnosed.seen.values import Figures
 
 S = 1_000_000_000
@@ -249,3 +249,51 @@ def test_locks_of_few_requests_beside_many_writes_do_not_hold_the_writes_up() ->
     assert "mds_locks" not in named({**made_anew([]), **writes, **locks})
     many = {"mds_requests_per_s": 400.0}
     assert "mds_locks" in named({**made_anew([]), **writes, **locks, **many})
+
+
+@pytest.mark.parametrize(
+    ("each", "share"),
+    [
+        pytest.param(1.0, pytest.approx(0.958, abs=0.001), id="a read is an operation"),
+        pytest.param(1.92, None, id="and the lock of a library another"),
+        pytest.param(0.2, None, id="most are answered by a cache"),
+        pytest.param(None, None, id="not observed"),
+    ],
+)
+def test_only_of_requests_that_are_an_operation_each_the_rest_is_the_way_to_the_osds(
+    each: float | None, share: object
+) -> None:
+    """Reads by libradosstriper take 6.2 ms, of which OSDs need 0.26: its locks are writes there."""
+    found = between(
+        {
+            "write_share": 0.0,
+            "latency_s": 0.0062,
+            "osd_read_s": 0.00026,
+            "osd_each": each,
+            "osd_write_s": None,
+        }
+    )
+    assert found["outside_osd_share"] == share
+    figures = {**made_anew([]), **found, "latency_s": 0.0062, "request_bytes": 4096.0}
+    assert ("on_the_way" in named(figures)) == (share is not None)
+
+
+@pytest.mark.parametrize(
+    ("writes", "read_s", "osd_s"),
+    [(0.0, 0.001, 0.001), (0.3, 0.001, 0.0037), (0.3, None, None), (1.0, None, 0.010), (0.6, 0.001, 0.0064)],
+)
+def test_the_time_of_reads_and_writes_in_an_osd_is_the_mean_of_both(
+    writes: float, read_s: float | None, osd_s: float | None
+) -> None:
+    """Of seven reads and three writes the writes take most; by reads alone it was the network that did."""
+    times = {"latency_s": 0.005, "osd_read_s": read_s, "osd_write_s": 0.010, "osd_each": 1.0}
+    found = between({**times, "write_share": writes})["osd_s"]
+    assert found == (None if osd_s is None else pytest.approx(osd_s))
+
+
+@pytest.mark.parametrize(("waited_s", "share"), [(0.0040, 0.8), (0.0052, 1.0), (0.0097, None)])
+def test_a_wait_that_is_longer_than_the_request_is_no_part_of_it(waited_s: float, share: object) -> None:
+    """Writes that a server caches go on while its own writes wait at the OSDs."""
+    waiting = {"latency_s": 0.005, "write_share": 1.0, "osd_store_throttle_s": waited_s}
+    (cause,) = diagnose([{**made_anew([]), **waiting}]).named
+    assert (cause.entry.name, cause.share) == ("store_throttle", pytest.approx(share) if share else None)

@@ -15,9 +15,8 @@ from statistics import fmean
 
 from leadline.analysis.statistics.means import Estimate, arithmetic_mean
 from leadline.units import format_latency
-from leadline.verdict.diagnosed.seen.values import Figure, Figures
+from leadline.verdict.diagnosed.seen.values import ONE_EACH, Figure, Figures, one_each
 
-_ONE_EACH = 1.5  # operations for each request, or the inverse: beyond it their times are not one request's
 _NOT_WAITED = 1.2  # an OSD's time that is that many times the request's is of something nobody waits for
 _FEW = 0.05  # of the operations: a direction that has fewer is left out
 REST = "unexplained"
@@ -225,11 +224,11 @@ def _segment(name: str, values: Sequence[float], whole_s: float) -> BudgetSegmen
 def _split(figures: Figures, whole: float, on_the_way: Collection[str]) -> dict[str, float]:
     """The seconds of one trial's segments that were observed; their sum is never more than the whole."""
     found = _Shares(whole)
-    if "osd" in on_the_way and _one_each(figures["osd_each"]):
+    if "osd" in on_the_way and one_each(figures["osd_each"]):
         for name, seconds in _of_osd(figures, whole).items():
             found.take(name, seconds)
     sent, rate = figures["client_in_flight"], figures["client_operations_per_s"]
-    if "osd" in on_the_way and _one_each(figures["cut_into"]) and _positive(rate) and isinstance(sent, float):
+    if "osd" in on_the_way and one_each(figures["cut_into"]) and _positive(rate) and isinstance(sent, float):
         found.take("client", whole - sent / _number(rate))
     trip = figures["round_trip_least_s"]
     if "network" in on_the_way and isinstance(trip, float):
@@ -244,7 +243,7 @@ def _split_metadata(figures: Figures, whole: float, on_the_way: Collection[str])
     found = _Shares(whole)
     asked, rate = figures["mds_requests_per_s"], figures["metadata_operations_per_s"]
     each = asked / _number(rate) if isinstance(asked, float) and _positive(rate) else None
-    if each is None or each > _ONE_EACH:
+    if each is None or each > ONE_EACH:
         return found.seconds
     reply, trip = figures["mds_reply_s"], figures["round_trip_least_s"]
     found.take("mds", reply * each if isinstance(reply, float) else None)
@@ -333,11 +332,7 @@ def _at_device(figures: Mapping[str, Figure]) -> bool:
     each = figures["device_request_bytes"]
     if not (_positive(size) and isinstance(carried, float) and isinstance(each, float)):
         return False
-    return _one_each(each / _number(size)) and _one_each(carried) and _positive(figures["device_request_s"])
-
-
-def _one_each(operations: Figure) -> bool:
-    return isinstance(operations, float) and 1 / _ONE_EACH <= operations <= _ONE_EACH
+    return one_each(each / _number(size)) and one_each(carried) and _positive(figures["device_request_s"])
 
 
 def _positive(figure: Figure) -> bool:

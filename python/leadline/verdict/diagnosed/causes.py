@@ -41,7 +41,8 @@ class CauseEntry:
     - `seen`: a condition in SQL on the figures, with `$thresholds`; `against`: words and a condition each.
     - `share`: an expression without constants, 0 to 1; `share_kind`: `time`, the part of a request's time;
       `full`, how full what is full is; `part`, the part of the time in which an event held. A cause that
-      nothing measures has none: it is present, and `measured_by` says what would measure it.
+      nothing measures has none: it is present, and `measured_by` says what would measure it. Nor has a wait
+      that is longer than the request.
     - `evidence`: what was seen; figures print as count, size, share, percent, latency, decimal, rate.
     - `experiment`: what decides where it is not sure; `predicts`: by how much the rate would change in those
       that `--active` makes, or `rest`: to what the time is without this part.
@@ -232,7 +233,7 @@ def _judged(cause: CauseEntry, figures: Figures, shown: ShownFigures, said: Sequ
     except KeyError as error:
         raise _wrong(cause, error) from None
     words = tuple(one["words"] for one, speaks in zip(cause.against, against, strict=True) if speaks)
-    return CauseInTrial(cause.name, True, _within(share), title, evidence, words, unmeasured)
+    return CauseInTrial(cause.name, True, _measured(cause, share), title, evidence, words, unmeasured)
 
 
 def figures_in(share: str) -> tuple[str, ...]:
@@ -240,9 +241,14 @@ def figures_in(share: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(re.findall(r"[a-z]\w*", share)))
 
 
-def _within(share: float | None) -> float | None:
-    """0 to 1; None where it is no number, as a part of nothing is."""
-    return None if share is None or not math.isfinite(share) else min(max(share, 0.0), 1.0)
+def _measured(cause: CauseEntry, share: float | None) -> float | None:
+    """0 to 1; None where nothing measured it: a part of nothing, or a wait that is longer than the request.
+
+    Such a wait is none of the request's: a server or a cache had answered it before.
+    """
+    if share is None or not math.isfinite(share) or (cause.share_kind == "time" and share > _AT_MOST):
+        return None
+    return min(max(share, 0.0), 1.0)
 
 
 def _answers(connection: duckdb.DuckDBPyConnection, table: Sequence[CauseEntry]) -> list[tuple[Any, ...]]:
@@ -280,6 +286,7 @@ def _wrong(cause: CauseEntry, error: Exception) -> SpecError:
     return SpecError(words, remedy, source=_file_of(cause.place), key=cause.name)
 
 
+_AT_MOST = 1.1  # of a request's time by two observers, whose samples differ a little
 _WHOLE = 100  # from here on two digits are too few, and would have an exponent
 
 

@@ -169,6 +169,6 @@ FIGURES: dict[str, str] = {
     "pings_slow": "1 where pings between OSDs were slow",
     "versions_differ": "1 where daemons are of different versions",
     "store_amplification": "bytes that all stores wrote for each that OSDs had from clients",
-    "osd_s": "`osd_write_s` or `osd_read_s`, whichever the work does more",
-    "outside_osd_share": "of the latency what is not within an OSD",
+    "osd_s": "mean of `osd_write_s` and `osd_read_s`, by the share of writes",
+    "outside_osd_share": "of the latency what is not within an OSD, where a request is about one operation",
 }

@@ -18,7 +18,7 @@ from leadline.verdict.diagnosed.seen.network import of_connections, of_network
 from leadline.verdict.diagnosed.seen.osds import of_osds, of_slow_osd
 from leadline.verdict.diagnosed.seen.stages import of_stages
 from leadline.verdict.diagnosed.seen.target import objects_of, of_job, of_server, of_target
-from leadline.verdict.diagnosed.seen.values import Figure, Figures, ratio
+from leadline.verdict.diagnosed.seen.values import Figure, Figures, one_each, ratio
 
 
 def figures_of(
@@ -75,7 +75,11 @@ def between(found: Mapping[str, Figure]) -> Figures:
     latency = found["latency_s"]
     if not isinstance(writes, float) or not isinstance(latency, float):
         return {"osd_s": None, "outside_osd_share": None}
-    osd = found["osd_write_s"] if writes >= 0.5 else found["osd_read_s"]
-    if not isinstance(osd, float):
+    parts = ((writes, found["osd_write_s"]), (1.0 - writes, found["osd_read_s"]))
+    times = [(share, seconds) for share, seconds in parts if share > 0]
+    osd = sum(share * seconds for share, seconds in times if isinstance(seconds, float))
+    if not all(isinstance(seconds, float) for _, seconds in times):
         return {"osd_s": None, "outside_osd_share": None}
-    return {"osd_s": osd, "outside_osd_share": max(1.0 - osd / latency, 0.0) if latency > 0 else None}
+    # Cached requests reach no OSD; those of a library that takes locks are several operations each.
+    alone = latency > 0 and one_each(found["osd_each"])
+    return {"osd_s": osd, "outside_osd_share": max(1.0 - osd / latency, 0.0) if alone else None}
