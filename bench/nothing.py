@@ -12,6 +12,7 @@ judged again without a lab.
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
 import os
 import random
@@ -46,6 +47,18 @@ _CREDENTIALS = "gateways/rgw/credentials"
 _DIRECT = "direct: true, time_based: true"
 WAYS = ("ceph-fuse", "libcephfs", "rados", "radosstriper", "nfs", "nfs3", "smb", "xrootd", "s3", "local")
 NAMED = ("ceph-fuse", "libcephfs", "nfs", "smb", "local")  # file systems
+LARGE = ("read_4m", "write_4m", "read_4k", "randread_4k", "randwrite_4k", "randread_1m")  # of reach
+# Of each study the seconds of a trial, where that is not its own, and the access methods that it is for.
+STUDIES = (
+    ("own", 1, WAYS),
+    ("own", 6, WAYS),
+    ("quick", 2, WAYS),
+    ("reach", 2, WAYS),
+    ("metadata", 2, NAMED),
+    ("shared", 2, NAMED),
+    ("interference", 2, NAMED),
+    ("render-files", 2, NAMED),
+)
 OWN = f"""
 format: leadline.study/1
 where_possible: true
@@ -73,26 +86,28 @@ class Round:
 
     @property
     def name(self) -> str:
-        place = "hosts and links" if self.links else "one host"
-        age = "old" if self.old else "fresh"
-        return f"{place}, {age}, clients: {self.clients}, {self.way}, {self.study}, {self.seconds} s"
+        return f"{self.place}, clients: {self.clients}, {self.way}, {self.study}, {self.seconds} s"
+
+    @property
+    def place(self) -> str:
+        """Its lab, and how old that is."""
+        return f"{'hosts and links' if self.links else 'one host'}, {'old' if self.old else 'fresh'}"
 
 
-def rounds(seed: int) -> list[Round]:
-    """All of them, those of one lab together: a fresh lab comes before it is an old one."""
-    found = []
-    for links in (False, True):
-        for old in (False, True):
-            some = [
-                Round(links, old, clients, way, study, seconds)
-                for clients in ((1, 2) if links else (1,))
-                for way in WAYS
-                for study, seconds in (("own", 1), ("own", 6), ("quick", 2), ("metadata", 2))
-                if study != "metadata" or way in NAMED
-            ]
-            random.Random(seed).shuffle(some)  # noqa: S311 - an order, no secret
-            found += some
-    return found
+def rounds(seed: int, *, links: bool, old: bool) -> list[Round]:
+    """Those of one lab, with the access methods in turns, so that a part of them has each."""
+    chance = random.Random(f"{seed} {links} {old}")  # noqa: S311 - an order, no secret
+    turns = []
+    for way in chance.sample(WAYS, len(WAYS)):
+        of_way = [
+            Round(links, old, clients, way, study, seconds)
+            for clients in ((1, 2) if links else (1,))
+            for study, seconds, ways in STUDIES
+            if way in ways
+        ]
+        chance.shuffle(of_way)
+        turns.append(of_way)
+    return [one for turn in itertools.zip_longest(*turns) for one in turn if one is not None]
 
 
 @contextmanager
@@ -140,7 +155,9 @@ def measure(directory: Path, one: Round, place: Path, seed: int) -> list[dict[st
         outs.append(place / f"out{number}")
         words = ["run", str(study) if one.study == "own" else one.study, "-o", str(outs[-1])]
         words += ["--blocks", "2", "--seed", str(seed + number), "--quiet"]
-        words += ["--set", f"runtime={one.seconds}s"] if one.study == "own" else []
+        changed = [f"runtime={one.seconds}s"] if one.study == "own" else []
+        changed += [f"works.{work}.size=64M" for work in LARGE] if one.study == "reach" else []
+        words += [word for change in changed for word in ("--set", change)]
         words += ["--target", f"{one.way}={where(directory, client, one.way, place)}"]
         leadline = (sys.executable, "-m", "leadline")
         waiting.append(
@@ -172,35 +189,45 @@ def _row(one: Round, cell: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def run(asked: argparse.Namespace) -> None:
-    """Rounds until there are enough runs, or the time is over."""
+    """Rounds until there are enough runs, or the time is over: on each kind of lab as many, fresh and old."""
     end = time.monotonic() + 60 * asked.minutes
-    there = {row["round"] for row in kept()}
-    left = [one for one in rounds(asked.seed) if one.name not in there and asked.only in one.name]
-    for links in (False, True):
-        own = [one for one in left if one.links == links]
-        if not own or len(kept()) >= asked.runs or time.monotonic() > end:
-            continue
-        if asked.lab is not None and links:
+    for links in (False, True) if asked.lab is None else (False,):
+        ages = {old: _wanted(asked, links=links, old=old) for old in (False, True)}
+        if not any(ages.values()) or time.monotonic() > end:
             continue
         place = Path(tempfile.mkdtemp(prefix="nothing-", dir="/var/tmp"))
         try:
             there_already = nullcontext(asked.lab)
             with lab(place, links=links) if asked.lab is None else there_already as directory:
-                _measured(directory, own, place, asked, end)
+                for old, own in ages.items():
+                    if old and own:
+                        grow_old(directory)
+                    _measured(directory, own, place, asked, end)
         finally:
             shutil.rmtree(place, ignore_errors=True)
+
+
+def _wanted(asked: argparse.Namespace, *, links: bool, old: bool) -> list[Round]:
+    """The rounds that are not kept, none where there are enough runs."""
+    there = {row["round"] for row in kept()}
+    left = [one for one in rounds(asked.seed, links=links, old=old) if one.name not in there]
+    return [one for one in left if asked.only in one.name] if _lacks_runs(asked, left) else []
+
+
+def _lacks_runs(asked: argparse.Namespace, own: Sequence[Round]) -> bool:
+    """Whether runs of this kind of lab are missing."""
+    if not own:
+        return False
+    place = own[0].place
+    return sum(row["round"].startswith(place) for row in kept()) < asked.runs / 4
 
 
 def _measured(
     directory: Path, own: Sequence[Round], place: Path, asked: argparse.Namespace, end: float
 ) -> None:
-    grown = False
     for one in own:
-        if len(kept()) >= asked.runs or time.monotonic() > end:
+        if not _lacks_runs(asked, own) or time.monotonic() > end:
             return
-        if one.old and not grown:
-            grow_old(directory)
-            grown = True
         settle(directory)
         rows = measure(directory, one, place, asked.seed)
         with RUNS.open("a") as file:
