@@ -39,6 +39,16 @@ LAB = "budget"
 DEVICE_BYTES = 256 << 20
 OSDS = ("osd.0", "osd.1", "osd.2")
 DEVICE_S = 0.02
+NETWORK_S = 0.01
+CLIENT = "client1"
+TOPOLOGY = f"""
+switches:
+  core:
+hosts:
+  host[1-3]: {{switch: core, osds: 1, runs: [mon, mgr, mds]}}
+clients:
+  {CLIENT}: {{switch: core}}
+"""
 MOST_S = 0.04  # of a message's delay, which is uniform from nothing to this
 NEAR = 0.2  # of what was injected: the segment may be off by so much
 STUDY = """
@@ -56,9 +66,8 @@ METHOD = """\
 One request is in flight at a time, and osd.0 is the primary of the groups with copies (`bench/budget.py`). A
 run without the delay comes before and after each; their mean is taken from what is shown."""
 LIMITS = """\
-No delay was injected into a gateway, a client's own queue and the network: no counter shows the first, and
-the kernel that this ran on delays no packets (netem). With three copies on slow disks a request waits for the
-slowest of three: what goes beyond the primary's own store is in `peers`."""
+No delay was injected into a gateway and a client's own queue: no counter shows them. With three copies on
+slow disks a request waits for the slowest of three; what exceeds the primary's own store is in `peers`."""
 Truth = Callable[[float], float]  # from the seconds by which a request became longer
 Injection = Callable[[Path], AbstractContextManager[None]]
 
@@ -137,9 +146,26 @@ def device(place: Path) -> Iterator[None]:
             subprocess.run(["losetup", "--detach", loop], check=True)
 
 
+@contextmanager
+def late_network(lab: Path) -> Iterator[None]:
+    """What the client sends is under way for longer (bench/late_network.py)."""
+    inside = (sys.executable, "-m", "leadline", "lab", "exec", CLIENT, "--dir", str(lab), "--")
+    words = (*inside, sys.executable, str(HERE / "late_network.py"), str(NETWORK_S))
+    with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as relay:
+        if relay.stdout is None or relay.stdout.readline() != "ready\n":
+            raise RuntimeError("the packets of the client could not be held")
+        try:
+            yield
+        finally:
+            relay.communicate()
+
+
 @dataclass(frozen=True)
 class Case:
-    """A delay, by which segments it is to be seen, and how long it is for each request."""
+    """A delay, by which segments it is to be seen, and how long it is for each request.
+
+    With a `client` it is measured there, in a lab with a network, else on this host.
+    """
 
     name: str
     injected: str
@@ -148,6 +174,7 @@ class Case:
     truth: Truth
     work: str = WRITES
     target: str = "rados://objects?conf={lab}/ceph.conf"
+    client: str = ""
 
 
 CASES = (
@@ -200,6 +227,23 @@ CASES = (
         work=DIRECT_READS,
         target="{place}/device/files",
     ),
+    Case(
+        "the network is late, writes",
+        f"{1000 * NETWORK_S:g} ms for each packet of the client",
+        ("wire",),
+        late_network,
+        lambda _: NETWORK_S,
+        client=CLIENT,
+    ),
+    Case(
+        "the network is late, reads",
+        f"{1000 * NETWORK_S:g} ms for each packet of the client",
+        ("wire",),
+        late_network,
+        lambda _: NETWORK_S,
+        work=READS,
+        client=CLIENT,
+    ),
 )
 
 
@@ -210,7 +254,8 @@ def budget(lab: Path, case: Case, seed: int) -> dict[str, float]:
         study.write_text(STUDY.format(work=case.work))
         target = f"a={case.target.format(lab=lab, place=lab.parent)}"
         words = ("run", str(study), "--target", target, "-o", str(out), "--seed", str(seed))
-        command(*words, "--ignore-health", "--under-fault")
+        inside = ("lab", "exec", case.client, "--dir", str(lab), "--", sys.executable, "-m", "leadline")
+        command(*(inside if case.client else ()), *words, "--ignore-health", "--under-fault")
         said = json.loads(command("diagnose", str(out), "--json").stdout)
     found = said["cells"][0]["budget"]
     seen = {one["segment"]: one["seconds"] for one in found["segments"] if one["seconds"] is not None}
@@ -218,12 +263,22 @@ def budget(lab: Path, case: Case, seed: int) -> dict[str, float]:
 
 
 @contextmanager
-def lab() -> Iterator[Path]:
-    """A lab of its own whose first OSD is the primary of all, gone afterwards."""
+def _up(*words: str) -> Iterator[Path]:
+    """A lab of its own, gone afterwards."""
     place = Path(tempfile.mkdtemp(prefix="budget-lab-", dir="/var/tmp"))
     directory = place / "lab"
     try:
-        command("lab", "up", LAB, "--osds", "3", "--dir", str(directory), timeout=600)
+        command("lab", "up", LAB, *words, "--dir", str(directory), timeout=900)
+        yield directory
+    finally:
+        command("lab", "down", "--dir", str(directory), check=False)
+        shutil.rmtree(place, ignore_errors=True)
+
+
+@contextmanager
+def lab() -> Iterator[Path]:
+    """One whose first OSD is the primary of all."""
+    with _up("--osds", "3") as directory:
         ceph(directory, "osd", "pool", "set", "objects", "size", "3")
         ceph(directory, "config", "set", "global", "mon_allow_pool_size_one", "true")
         ceph(directory, "osd", "pool", "create", "single", "32", "32", "replicated")
@@ -232,29 +287,42 @@ def lab() -> Iterator[Path]:
         for osd in OSDS[1:]:
             ceph(directory, "osd", "primary-affinity", osd, "0")
         settle(directory)
-        with device(place / "device"):
+        with device(directory.parent / "device"):
             yield directory
-    finally:
-        command("lab", "down", "--dir", str(directory), check=False)
-        shutil.rmtree(place, ignore_errors=True)
+
+
+@contextmanager
+def networked_lab() -> Iterator[Path]:
+    """One whose client has a network of its own."""
+    with tempfile.NamedTemporaryFile("w", suffix=".yaml") as topology:
+        topology.write(TOPOLOGY)
+        topology.flush()
+        with _up("--topology", topology.name) as directory:
+            settle(directory)
+            yield directory
 
 
 def run(rounds: int, only: str) -> None:
     """Round by round, each case between two runs without it, each kept at once."""
-    with lab() as directory:
-        for number in range(1, rounds + 1):
-            for case in CASES:
-                if only not in case.name:
-                    continue
-                before = budget(directory, case, number)
-                with case.inject(directory):
-                    under = budget(directory, case, number)
-                settle(directory)
-                after = budget(directory, case, number)
-                row = {"case": case.name, "before": before, "under": under, "after": after}
-                with RUNS.open("a") as file:
-                    file.write(json.dumps(row) + "\n")
-                print(said_of(row), flush=True)
+    for made, networked in ((lab, False), (networked_lab, True)):
+        cases = [case for case in CASES if only in case.name and bool(case.client) == networked]
+        if cases:
+            with made() as directory:
+                _run_cases(directory, cases, rounds)
+
+
+def _run_cases(directory: Path, cases: Sequence[Case], rounds: int) -> None:
+    for number in range(1, rounds + 1):
+        for case in cases:
+            before = budget(directory, case, number)
+            with case.inject(directory):
+                under = budget(directory, case, number)
+            settle(directory)
+            after = budget(directory, case, number)
+            row = {"case": case.name, "before": before, "under": under, "after": after}
+            with RUNS.open("a") as file:
+                file.write(json.dumps(row) + "\n")
+            print(said_of(row), flush=True)
 
 
 def kept() -> list[dict[str, Any]]:

@@ -52,11 +52,7 @@ writes take a known time. leadline traces it, and its first finding is held agai
   programs ran on the host.
 - strace and Darshan record no CPU time, so only file calls can be named: the other programs are *silent* by
   right there, and are counted apart.
-- Darshan itself records no file that `tar` reads, and no rename of a file that was not opened. Its rows were
-  measured before leadline read the logs of a shell's pipeline as one run: the silent ones of `shell_copies`,
-  `shell_counts` and `shell_greps` are of that time.
-- Other programs kept the host's two processors busy during these runs, so programs that compute mostly waited
-  for a CPU. On a quiet host they are bound by computing; that is not shown here.
+- Darshan itself records no file that `tar` reads, and no rename of a file that was not opened.
 """
 
 

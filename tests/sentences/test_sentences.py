@@ -73,7 +73,7 @@ SEEDS: dict[str, tuple[int, ...]] = {
     "gaps": (2,),
     "environment": (0,),
     "waits": (0, 2, 3, 5, 6, 12, 14, 15, 19),
-    "trace": (0, 3, 4, 12, 13, 15, 29, 42),
+    "trace": (0, 3, 4, 10, 12, 13, 15, 29, 42),
     "workflows": (0, 3),
     "document": (0,),
     "hosts": (1,),

@@ -42,6 +42,13 @@ class Rule:
     time: str = "process"
     unless: tuple[str, ...] = ()
     thresholds: dict[str, float] = field(default_factory=dict)
+    limit: bool = False
+
+
+@cache
+def limits() -> frozenset[str]:
+    """The rules whose cost is the most that other storage could save: that it is small is what they say."""
+    return frozenset(rule.name for rule in rules() if rule.limit)
 
 
 @cache

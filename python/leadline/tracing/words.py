@@ -10,6 +10,7 @@ from leadline.tracing.counted.rest import CAUSES
 from leadline.tracing.figures import KINDS, Share
 from leadline.tracing.mapped import mapped_words
 from leadline.tracing.model import TraceFinding, TraceView
+from leadline.tracing.rules import limits
 from leadline.tracing.tables import LAST_SEEN
 from leadline.tracing.unseen import unseen_words
 from leadline.verdict.model import Statement
@@ -104,8 +105,12 @@ def _ends(view: TraceView) -> Iterator[Statement]:
 def said(view: TraceView) -> tuple[TraceFinding, ...]:
     """The findings that matter: few, and not those whose whole cost is next to nothing."""
     floor_s = view.whole.base_s * _SHARE_SAID
-    costly = [item for item in view.findings if item.cost_s is None or item.cost_s >= floor_s]
-    return tuple(costly[:_FINDINGS_SAID])
+    notable = [
+        item
+        for item in view.findings
+        if item.cost_s is None or item.cost_s >= floor_s or item.rule in limits()
+    ]
+    return tuple(notable[:_FINDINGS_SAID])
 
 
 def _losses(view: TraceView) -> Iterator[Statement]:
