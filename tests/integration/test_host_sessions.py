@@ -165,8 +165,9 @@ def test_a_worker_that_is_killed_takes_its_trial_along_and_leaves_nothing_on_the
         assert after.call("prepare", {"id": "x", "trials": slots(manifest)[0]})["state"] == "refused"
 
 
+@pytest.mark.parametrize("stored", [False, True], ids=["forgotten", "stored"])
 def test_what_a_killed_session_left_is_removed_by_undo_and_its_tables_stay(
-    study: Path, target: Path, state: Path, worker: HostWorker
+    study: Path, target: Path, state: Path, worker: HostWorker, stored: bool
 ) -> None:
     manifest = study_manifest(study, {"a": target}, "blocks=1")
     first, second = slots(manifest)
@@ -190,8 +191,13 @@ def test_what_a_killed_session_left_is_removed_by_undo_and_its_tables_stay(
     assert names(target) == []
     assert worker.call("held") == {"x": files, "y": {}}
     assert worker.fetch("x", f"trials/{first[0]}.parquet")[:4] == b"PAR1"
-    assert worker.call("forget", "x") == {}
-    assert worker.call("undo", STUDY_ID, directory=str(state))["removed"] == []
+    other = worker.call("undo", STUDY_ID, directory=str(state), stored=["t0099"])
+    assert (other["removed"], worker.call("held")) == ([], {"x": files, "y": {}})
+    if stored:  # the result has them already: the host was lost before it was told so
+        worker.call("undo", STUDY_ID, directory=str(state), stored=list(first))
+    else:
+        assert worker.call("forget", "x") == {}
+        assert worker.call("undo", STUDY_ID, directory=str(state))["removed"] == []
     assert not (state / STUDY_ID).exists()
 
 

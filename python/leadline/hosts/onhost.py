@@ -15,7 +15,7 @@ import shutil
 import socket
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -251,11 +251,14 @@ def forget(
     return {}
 
 
-def undo(study_id: str, host: str | None = None, directory: str | None = None) -> Answer:
+def undo(
+    study_id: str, host: str | None = None, directory: str | None = None, stored: Sequence[str] = ()
+) -> Answer:
     """Remove what a study left below the targets of this host, by what the host kept of it.
 
     `{"removed": [place, …], "left": {place: why}, "damage": words}`; of `host`, or of all that kept something
-    in this directory. What is kept goes too, once nothing is left and nobody has tables to fetch.
+    in this directory. What is kept goes too, once nothing is left and each table here is of a `stored` trial,
+    one that the study's result has.
     """
     removed: list[str] = []
     left: dict[str, str] = {}
@@ -269,7 +272,7 @@ def undo(study_id: str, host: str | None = None, directory: str | None = None) -
     for place in places:
         try:
             if os.path.lexists(place / MANIFEST):
-                _undo_place(place, removed, left, damages)
+                _undo_place(place, frozenset(stored), removed, left, damages)
             elif finish_removal(place):
                 removed.append(str(place))
         except (LeadlineError, OSError) as error:
@@ -277,7 +280,9 @@ def undo(study_id: str, host: str | None = None, directory: str | None = None) -
     return {"removed": removed, "left": left, "damage": "; ".join(damages)}
 
 
-def _undo_place(place: Path, removed: list[str], left: dict[str, str], damages: list[str]) -> None:
+def _undo_place(
+    place: Path, stored: frozenset[str], removed: list[str], left: dict[str, str], damages: list[str]
+) -> None:
     seen = look_at(place)
     for doubt in seen.doubts:
         raise ResultError(doubt, "nothing was done: others could have written what is kept here")
@@ -286,7 +291,8 @@ def _undo_place(place: Path, removed: list[str], left: dict[str, str], damages: 
     left |= kept
     if damage:
         damages.append(damage)
-    if not kept and not damage and not any(attempts_of(place).held().values()):
+    unfetched = {trial for trials in attempts_of(place).held().values() for trial in trials} - stored
+    if not kept and not damage and not unfetched:
         with contextlib.closing(reopen_result(place, time.time_ns, to_run=False)) as writer:
             remove_all(writer)
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +16,7 @@ from leadline.cli.main import EXIT_FAILED, EXIT_GOOD, EXIT_INTERRUPTED
 from leadline.cli.measure.hosts_options import HostsOptions, connected_again, reach_options
 from leadline.cli.paths import AskedPath
 from leadline.cli.trust import require_trust, trust_option
-from leadline.errors import UsageError
+from leadline.errors import ResultError, UsageError
 from leadline.units import quoted
 
 if TYPE_CHECKING:
@@ -57,7 +58,7 @@ def command(directory: Path, trusted: bool, hosts: HostsOptions) -> int:
     if damage:
         complain(f"{damage}; so every place of the plan was looked at")
     if "crew" in seen.manifest:
-        undone, kept = _undo_on_hosts(seen.manifest, hosts)
+        undone, kept = _undo_on_hosts(directory, seen.manifest, hosts)
         removed += undone
         left |= kept
     elif hosts:
@@ -105,9 +106,18 @@ def _settings_back(directory: Path, seen: SeenManifest) -> tuple[str, ...]:
     return ()
 
 
-def _undo_on_hosts(manifest: Mapping[str, Any], hosts: HostsOptions) -> tuple[list[str], dict[str, str]]:
+def _undo_on_hosts(
+    directory: Path, manifest: Mapping[str, Any], hosts: HostsOptions
+) -> tuple[list[str], dict[str, str]]:
     from leadline.hosts.crew.remote import remote
     from leadline.hosts.crew.study import undo_on_hosts
+    from leadline.store.files import JOURNAL
+    from leadline.store.journal import read_journal
+    from leadline.store.reader import finished_trials
+
+    stored: Collection[str] = ()
+    with suppress(ResultError):  # of a damaged journal nobody knows them: the hosts keep their tables
+        stored = finished_trials(directory, read_journal(directory / JOURNAL))
 
     with connected_again(manifest, hosts, lambda text: echo(text, err=True)) as crew:
-        return undo_on_hosts(crew, remote(), str(manifest["id"]))
+        return undo_on_hosts(crew, remote(), str(manifest["id"]), stored)

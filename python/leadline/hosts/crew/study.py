@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -161,10 +161,15 @@ class _CrewRun:
         return False
 
 
-def undo_on_hosts(crew: Crew, remote: Remote, study_id: str) -> tuple[list[str], dict[str, str]]:
-    """Have all hosts remove what a study left there; what was removed, and what could not be, with why."""
+def undo_on_hosts(
+    crew: Crew, remote: Remote, study_id: str, stored: Collection[str]
+) -> tuple[list[str], dict[str, str]]:
+    """Have all hosts remove what a study left there; what was removed, and what could not be, with why.
+
+    `stored`: the trials that its result has, whose tables no host needs to keep.
+    """
     checked_id(study_id)
-    arguments = {host: (study_id, host) for host in crew.hosts}
+    arguments = {host: (study_id, host, None, sorted(stored)) for host in crew.hosts}
     said = crew.ask(Order(remote.undo, arguments, _OPEN_S))
     removed, left = [], {}
     for host, one in sorted(said.items()):
