@@ -272,7 +272,7 @@ HOLDS: dict[str, dict[str, float | str]] = {
     "osd_throttled": {"osd_throttled": "osd.1", "osd_throttled_per_s": 9.0},
     "osd_slow_device": {
         **{"slow_osd": "osd.1", "slow_osd_factor": 9.0},
-        **{"slow_osd_commit_s": 0.2, "latency_s": 0.21},
+        **{"slow_osd_commit_s": 0.2, "operation_s": 0.21},
     },
     "osd_waits_for_device": {"blocked_osd": "osd.1", "blocked_osd_share": 0.9, "blocked_others_share": 0.1},
     "osds_uneven": {
@@ -450,7 +450,7 @@ def test_trials_that_name_different_osds_name_no_osd() -> None:
             "slow_osd": name,
             "slow_osd_factor": 9.0,
             "slow_osd_commit_s": 0.2,
-            "latency_s": 0.21,
+            "operation_s": 0.21,
         }
 
     assert named(slow("osd.1"), slow("osd.1")) == ["osd_slow_device"]

@@ -14,7 +14,7 @@ from leadline.study.target import CephAccess, TargetFacts
 from leadline.verdict.diagnosed.causes import applying
 from leadline.verdict.diagnosed.judge import diagnose
 from leadline.verdict.diagnosed.samples import Samples
-from leadline.verdict.diagnosed.seen.of_trial import between, figures_of
+from leadline.verdict.diagnosed.seen.of_trial import between, figures_of, operation_s
 from leadline.verdict.diagnosed.seen.values import Figures
 
 S = 1_000_000_000
@@ -235,7 +235,7 @@ def test_slow_pings_of_osds_that_run_elsewhere_are_named_whatever_this_host_does
 
 
 def test_a_store_that_commits_late_on_a_host_with_full_cpus_has_no_slow_device() -> None:
-    late = {"slow_osd": "osd.1", "slow_osd_factor": 9.0, "slow_osd_commit_s": 0.2, "latency_s": 0.21}
+    late = {"slow_osd": "osd.1", "slow_osd_factor": 9.0, "slow_osd_commit_s": 0.2, "operation_s": 0.21}
     here = {**made_anew([]), **late, "osd_thread_share": 0.1, "cpu_share": 0.3}
     assert "osd_slow_device" in named(here)
     assert "osd_slow_device" not in named({**here, "cpu_share": 0.99})
@@ -297,3 +297,19 @@ def test_a_wait_that_is_longer_than_the_request_is_no_part_of_it(waited_s: float
     waiting = {"latency_s": 0.005, "write_share": 1.0, "osd_store_throttle_s": waited_s}
     (cause,) = diagnose([{**made_anew([]), **waiting}]).named
     assert (cause.entry.name, cause.share) == ("store_throttle", pytest.approx(share) if share else None)
+
+
+@pytest.mark.parametrize(
+    ("cut", "sent", "time_s"),
+    [(8.2, 1.0, 0.080), (8.2, None, 0.646), (1.2, 1.0, 0.646), (None, None, 0.646)],
+)
+def test_a_slow_device_takes_the_time_of_each_piece_of_a_request(
+    cut: float | None, sent: float | None, time_s: float
+) -> None:
+    """FUSE cuts 1 MiB into eight, one after the other: each waits 73 ms, and the whole 646 ms."""
+    client = {"cut_into": cut, "client_in_flight": sent, "client_operations_per_s": 12.5, "latency_s": 0.646}
+    found = operation_s(client)
+    assert found == pytest.approx(time_s)
+    slow = {"slow_osd": "osd.1", "slow_osd_factor": 25.0, "slow_osd_commit_s": 0.073, "operation_s": found}
+    (cause,) = (*(one := diagnose([{**made_anew([]), **slow}])).named, *one.behind)
+    assert (cause.entry.name, cause.share) == ("osd_slow_device", pytest.approx(0.073 / time_s))

@@ -27,6 +27,7 @@ FIGURES: dict[str, str] = {
     "streamed": "1 where all jobs read in order through the caches",
     "pause_s": "how long the jobs pause between requests (thinktime)",
     "cut_into": "operations of the client daemon for each of the program",
+    "operation_s": "time of a request, or of one piece where the client cuts it",
     "client_operations_per_s": "operations that the client daemon sent",
     "half_duplex": "links of this host with half duplex",
     "half_duplex_at": "which",

@@ -18,7 +18,7 @@ from leadline.verdict.diagnosed.seen.network import of_connections, of_network
 from leadline.verdict.diagnosed.seen.osds import of_osds, of_slow_osd
 from leadline.verdict.diagnosed.seen.stages import of_stages
 from leadline.verdict.diagnosed.seen.target import objects_of, of_job, of_server, of_target
-from leadline.verdict.diagnosed.seen.values import Figure, Figures, one_each, ratio
+from leadline.verdict.diagnosed.seen.values import ONE_EACH, Figure, Figures, one_each, ratio
 
 
 def figures_of(
@@ -57,11 +57,19 @@ def figures_of(
     found |= of_cluster(trial, samples)
     found["metadata_per_operation"] = ratio(requests_begun(samples), found["operations_per_s"])
     found["cut_into"] = ratio(found["client_operations_per_s"], found["operations_per_s"])
+    found["operation_s"] = operation_s(found)
     parts = [samples.total("ceph", "osd.", f"operations_{way}") for way in ("read", "written")]
     known = [one for one in parts if one is not None]
     found["osd_each"] = ratio(sum(known) if known else None, found["operations_per_s"])
     found["store_amplification"] = ratio(number(trial.store_written_bytes), number(trial.osd_written_bytes))
     return found | between(found)
+
+
+def operation_s(found: Mapping[str, Figure]) -> Figure:
+    """Of requests that a client cuts, the time of one piece (Little's law); of others their own."""
+    cut = found["cut_into"]
+    piece = ratio(found["client_in_flight"], found["client_operations_per_s"])
+    return piece if isinstance(cut, float) and cut > ONE_EACH and piece else found["latency_s"]
 
 
 def number(value: int | None) -> float | None:
