@@ -97,6 +97,7 @@ _STEPS: tuple[tuple[tuple[str, ...], str], ...] = (
             "asked",
             "in_flight",
             "latency_s",
+            "operation_s",
             "operations_per_s",
             "sync_latency_s",
             "pause_s",
