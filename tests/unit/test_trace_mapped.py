@@ -77,7 +77,7 @@ def test_a_size_that_a_source_does_not_know_may_be_any(tmp_path: Path) -> None:
     assert "(3 mappings, of a size that is not known)" in said(findings)[0]
 
 
-@pytest.mark.parametrize("read_s", [0.01, 0.00001])  # with next to no I/O it is no less bound by computing
+@pytest.mark.parametrize("read_s", [0.01, 0.00001])  # with almost no I/O computing is still the bottleneck
 @pytest.mark.parametrize(("cpu_s", "computes"), [(0.95, True), (0.05, False), (None, False)])
 def test_only_cpu_time_says_that_a_program_computes(
     tmp_path: Path, cpu_s: float | None, computes: bool, read_s: float

@@ -111,13 +111,11 @@ def _undo_on_hosts(
 ) -> tuple[list[str], dict[str, str]]:
     from leadline.hosts.crew.remote import remote
     from leadline.hosts.crew.study import undo_on_hosts
-    from leadline.store.files import JOURNAL
-    from leadline.store.journal import read_journal
-    from leadline.store.reader import finished_trials
+    from leadline.store.reader import open_result
 
     stored: Collection[str] = ()
-    with suppress(ResultError):  # of a damaged journal nobody knows them: the hosts keep their tables
-        stored = finished_trials(directory, read_journal(directory / JOURNAL))
+    with suppress(ResultError):  # a damaged result does not show them: the hosts keep their tables
+        stored = open_result(directory).finished
 
     with connected_again(manifest, hosts, lambda text: echo(text, err=True)) as crew:
         return undo_on_hosts(crew, remote(), str(manifest["id"]), stored)
