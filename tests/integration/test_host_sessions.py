@@ -139,6 +139,9 @@ def test_an_attempt_is_not_begun_twice_nor_a_trial_that_is_held_whoever_asks(
     assert "ResultError" in worker.call("fetch", "x", f"trials/{first[0]}.parquet")["raised"]
     assert worker.call("prepare", {"id": "x", "trials": first})["state"] == "refused"
     assert measured(worker, "y", first)["state"] == "finished"  # a new try at what was thrown away
+    # The result is complete, and the word to forget did not arrive: the host says what stays.
+    assert worker.call("close_session", discard=True) == {"left": [str(state / STUDY_ID / "h0")]}
+    opened(worker, manifest, state)
     worker.call("forget", "y")
     assert worker.call("close_session", discard=True) == {"left": []}
     assert not (state / STUDY_ID).exists()

@@ -46,7 +46,7 @@ class FetchedCrew:
 def taking(tmp_path: Path, crew: Any = None) -> Taking:
     clocks = SimpleNamespace(of=lambda _: GOOD_CLOCK)
     crewed: Any = SimpleNamespace(
-        crew=crew, remote=SimpleNamespace(fetch=len), clocks=clocks, machine=lambda _: ""
+        crew=crew, remote=SimpleNamespace(fetch=len, forget=len), clocks=clocks, machine=lambda _: ""
     )
     writer: Any = SimpleNamespace(path=tmp_path / "result")
     return Taking(crewed, writer)
@@ -137,3 +137,27 @@ def test_a_host_that_hands_over_less_than_it_named_is_lost(tmp_path: Path) -> No
     crew = FetchedCrew({"series/x": b"abc"}, short=1)
     tried = fetched(tmp_path, crew, {"series/x": 3})
     assert tried.lost == {"alpha": "series/x came with 2 bytes in place of 3"}
+
+
+class DeafCrew:
+    """Hosts of which `alpha` hears nothing at first, and then has no session once."""
+
+    hosts = ("alpha", "beta")
+
+    def __init__(self) -> None:
+        self.told: list[tuple[str, tuple[str, ...]]] = []
+
+    def tell(self, _function: object, attempt: str, hosts: list[str]) -> dict[str, Said]:
+        self.told.append((attempt, tuple(hosts)))
+        closed = Said(problem="no study is open in this session")
+        answers = {"alpha": (None, closed, Said({}))[len(self.told) - 1], "beta": Said({})}
+        return {host: one for host in hosts if (one := answers[host]) is not None}
+
+
+def test_a_host_that_did_not_hear_that_it_may_forget_is_told_again(tmp_path: Path) -> None:
+    crew = DeafCrew()
+    hosts = taking(tmp_path, crew)
+    hosts.done(Tried("a1", ("alpha", "beta", "gamma")))  # gamma takes no part any more
+    for _ in range(4):
+        hosts.forget()
+    assert crew.told == [("a1", ("alpha", "beta")), ("a1", ("alpha",)), ("a1", ("alpha",))]

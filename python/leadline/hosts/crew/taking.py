@@ -161,12 +161,18 @@ class Taking:
         self._done.append((tried.attempt, tried.hosts))
 
     def forget(self) -> None:
-        """Have the hosts remove what they keep of all attempts that are done."""
+        """Have the hosts remove what they keep of all attempts that are done.
+
+        A host that does not answer, or cannot do it now, is told again the next time.
+        """
         done, self._done = self._done, []
         for attempt, hosts in done:
             discard_tree(self._staged(attempt))
             here = [host for host in hosts if host in self._crew.hosts]
-            self._crew.tell(self._remote.forget, attempt, hosts=here)
+            said = self._crew.tell(self._remote.forget, attempt, hosts=here)
+            late = tuple(host for host in here if host not in said or said[host].problem)
+            if late:
+                self._done.append((attempt, late))
 
 
 def checked_path(path: str) -> PurePosixPath:

@@ -198,13 +198,16 @@ class HostStudy:
     def close(self, *, discard: bool) -> tuple[str, ...]:
         """Remove what was made below the targets; what is left, in words.
 
-        With `discard` the directory on this host goes too, if neither a workspace nor a table is left.
+        With `discard` the directory on this host goes too, if neither a workspace nor a table is left; else
+        it is among what is left.
         """
         with self._stack:
             left = self._site.clean_up(self._lost)
             self._writer.journal("session_closed", left=list(left))
             if discard and not left and not any(self._attempts.held().values()):
                 remove_all(self._writer)
+            elif discard:
+                left = (*left, str(self.place))
         return left
 
 
