@@ -8,6 +8,7 @@ from typing import Any
 
 from leadline.verdict.diagnosed.figures import FIGURES
 from leadline.verdict.diagnosed.judge import Diagnosed, diagnose
+from leadline.verdict.diagnosed.seen.of_trial import operation_s
 
 # What can be true of a lab in which nothing is broken, with the reason. It was written before the first run,
 # but for what says that it was not; every other cause that is named is false.
@@ -83,7 +84,8 @@ def page(runs: Sequence[Mapping[str, Any]]) -> Iterator[str]:
 
 
 def _judged_now(run: Mapping[str, Any]) -> Diagnosed:
-    return diagnose([{name: one.get(name) for name in FIGURES} for one in run["figures"]])
+    rows = [{name: one.get(name) for name in FIGURES} for one in run["figures"]]
+    return diagnose([{**row, "operation_s": operation_s(row)} for row in rows])
 
 
 def _several(runs: Sequence[Mapping[str, Any]]) -> int:

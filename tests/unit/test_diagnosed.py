@@ -253,7 +253,7 @@ HOLDS: dict[str, dict[str, float | str]] = {
     "pings_slow": {"pings_slow": 1.0},
     "on_the_way": {"outside_osd_share": 0.9, "latency_s": 0.1, "osd_s": 0.01, "request_bytes": 4096.0},
     "peers_late": {
-        **{"write_share": 1.0, "osd_peers_s": 0.08, "latency_s": 0.1, "request_bytes": 4096.0},
+        **{"write_share": 1.0, "osd_peers_s": 0.08, "operation_s": 0.1, "request_bytes": 4096.0},
         **{"osd_write_s": 0.09, "osd_store_commit_s": 0.001},
     },
     "proxy_stopped": {"proxy_stopped": "proxy.xrootd.1", "proxy_stopped_share": 0.5, "behind_server": 1.0},
@@ -289,21 +289,21 @@ HOLDS: dict[str, dict[str, float | str]] = {
     "osd_logs": {"logging_osd": "osd.1", "logging_share": 0.3},
     "osd_queue": {
         **{"write_share": 1.0, "osd_write_queue_s": 0.08, "osd_queue_share": 0.9},
-        "latency_s": 0.09,
+        "operation_s": 0.09,
     },
     "store_flush": {
         **{"write_share": 1.0, "osd_kv_sync_s": 0.05, "osd_write_s": 0.09},
-        **{"osd_store_commit_s": 0.08, "latency_s": 0.1},
+        **{"osd_store_commit_s": 0.08, "operation_s": 0.1},
     },
-    "store_device": {"write_share": 1.0, "osd_aio_wait_s": 0.08, "latency_s": 0.1},
+    "store_device": {"write_share": 1.0, "osd_aio_wait_s": 0.08, "operation_s": 0.1},
     "store_log_queue": {
         **{"write_share": 1.0, "osd_kv_queued_s": 0.08, "osd_kv_sync_s": 0.01},
-        "latency_s": 0.1,
+        "operation_s": 0.1,
     },
-    "store_throttle": {"write_share": 1.0, "osd_store_throttle_s": 0.08, "latency_s": 0.1},
+    "store_throttle": {"write_share": 1.0, "osd_store_throttle_s": 0.08, "operation_s": 0.1},
     "deferred_writes": {
         **{"write_share": 1.0, "osd_deferred_share": 0.9, "osd_store_commit_s": 0.05},
-        "latency_s": 0.1,
+        "operation_s": 0.1,
     },
     "store_amplifies": {"write_share": 1.0, "request_bytes": 4096.0, "store_amplification": 20.0},
     "osd_scheduler": {"mclock_waiting": 40.0, "osd_queue_share": 0.9, "osd_thread_share": 0.2},

@@ -52,7 +52,7 @@ def test_failed_trials_on_a_busy_host_are_judged_by_what_was_asked_of_them() -> 
 
 
 def test_a_warning_that_full_cpus_explain_is_not_named_apart_from_them_either() -> None:
-    late = {"osd_peers_s": 0.08, "latency_s": 0.1, "osd_thread_share": 0.1, "pings_slow": 1.0}
+    late = {"osd_peers_s": 0.08, "operation_s": 0.1, "osd_thread_share": 0.1, "pings_slow": 1.0}
     busy = {**figures(other_cpu_share=0.6, cpu_busy_share=0.95), **late}
     found = diagnose([busy, busy])
     assert [one.entry.name for one in found.named] == ["others_here"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
 from typing import Any
 
@@ -11,7 +12,7 @@ from builders import trial_row
 
 from leadline.store.tables import SeriesRow
 from leadline.study.target import CephAccess, TargetFacts
-from leadline.verdict.diagnosed.causes import applying
+from leadline.verdict.diagnosed.causes import applying, causes
 from leadline.verdict.diagnosed.judge import diagnose
 from leadline.verdict.diagnosed.samples import Samples
 from leadline.verdict.diagnosed.seen.of_trial import between, figures_of, operation_s
@@ -214,7 +215,7 @@ def test_a_receiver_that_this_run_keeps_busy_is_not_accused(own: str) -> None:
 
 def slow_pings(**changes: Any) -> Figures:
     """Of a trial in which Ceph warns of slow pings, and the OSDs that run here wait for each other."""
-    late = {"osd_peers_s": 0.08, "latency_s": 0.1, "osd_thread_share": 0.1, "cpu_share": 0.3}
+    late = {"osd_peers_s": 0.08, "operation_s": 0.1, "osd_thread_share": 0.1, "cpu_share": 0.3}
     return {**made_anew([]), "pings_slow": 1.0, "health_checks": "OSD_SLOW_PING_TIME_BACK", **late, **changes}
 
 
@@ -294,7 +295,7 @@ def test_the_time_of_reads_and_writes_in_an_osd_is_the_mean_of_both(
 @pytest.mark.parametrize(("waited_s", "share"), [(0.0040, 0.8), (0.0052, 1.0), (0.0097, None)])
 def test_a_wait_that_is_longer_than_the_request_is_no_part_of_it(waited_s: float, share: object) -> None:
     """Writes that a server caches go on while its own writes wait at the OSDs."""
-    waiting = {"latency_s": 0.005, "write_share": 1.0, "osd_store_throttle_s": waited_s}
+    waiting = {"operation_s": 0.005, "write_share": 1.0, "osd_store_throttle_s": waited_s}
     (cause,) = diagnose([{**made_anew([]), **waiting}]).named
     assert (cause.entry.name, cause.share) == ("store_throttle", pytest.approx(share) if share else None)
 
@@ -313,3 +314,16 @@ def test_a_slow_device_takes_the_time_of_each_piece_of_a_request(
     slow = {"slow_osd": "osd.1", "slow_osd_factor": 25.0, "slow_osd_commit_s": 0.073, "operation_s": found}
     (cause,) = (*(one := diagnose([{**made_anew([]), **slow}])).named, *one.behind)
     assert (cause.entry.name, cause.share) == ("osd_slow_device", pytest.approx(0.073 / time_s))
+
+
+def test_an_osds_time_is_held_against_the_operation_that_it_is_of_and_never_against_a_request_of_many() -> (
+    None
+):
+    """A client may cut a request into pieces, and an OSD's counters are those of one piece."""
+    wrong = [
+        one.name
+        for one in causes()
+        for text in (one.seen, one.share, one.evidence)
+        if re.search(r"\bosd_\w+_s\b", text) and re.search(r"\blatency_s\b", text)
+    ]
+    assert wrong == []
