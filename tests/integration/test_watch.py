@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import json
 import os
 import re
@@ -18,6 +19,7 @@ from typing import Any
 import pytest
 
 from leadline.tracing.sources.bpf import unavailable
+from leadline.tracing.sources.lives.blocked import call_of
 from mount_loads import load
 from support import Command, command_line
 
@@ -246,3 +248,29 @@ def test_bad_input_is_refused_with_what_would_be_right(
     done = leadline("watch", *words)
     assert done.returncode == 2
     assert expected in done.stderr
+
+
+_LOCKS = "import fcntl, sys; fcntl.flock(open(sys.argv[1]), fcntl.LOCK_EX)"
+
+
+@pytest.mark.parametrize("options", [(), ("--no-bpf",)], ids=["bpf", "proc"])
+def test_a_call_that_does_not_end_is_named_with_its_file(folder: Path, options: tuple[str, ...]) -> None:
+    below = folder / "below" / "deep" / "a"
+    with below.open("w") as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        waiting = subprocess.Popen([sys.executable, "-c", _LOCKS, str(below)])
+        try:
+            shown = Path(f"/proc/{waiting.pid}/syscall")
+            while (call_of(shown.read_text()) or ("",))[0] != "flock":
+                assert waiting.poll() is None
+            command = command_line("watch", str(folder / "below"), "--for", "5s", "--json", *options)
+            found = json.loads(subprocess.run(command, capture_output=True, check=True, timeout=120).stdout)
+        finally:
+            fcntl.flock(held, fcntl.LOCK_UN)
+            waiting.wait(60)
+    assert found["figures"]["longest_wait"].endswith(f"(pid {waiting.pid}) in flock of deep/a")
+    assert found["limit"][0]["rule"] == "stands"
+    assert "in flock of deep/a, for " in found["limit"][0]["evidence"]
+    if not options and unavailable() is None:
+        row = next(one for one in found["processes"] if one["pid"] == waiting.pid)
+        assert row["per_s"]["metadata_s"] > 0.6

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import os
+import platform
 import re
 from dataclasses import replace
 from pathlib import Path
@@ -21,7 +22,8 @@ from leadline.tracing.tables import TraceTables, files_schema
 from leadline.watch.causes import judge, read_rules, rules
 from leadline.watch.figures import watch_facts
 from leadline.watch.printed import by_program, show_watch
-from leadline.watch.store import Seen, SeenFile, SeenProcess
+from leadline.watch.standing import StandingCall, StandingCalls
+from leadline.watch.store import Seen, SeenFile, SeenProcess, SeenWait
 
 MIB = 1 << 20
 MOUNTS = parse_mountinfo(
@@ -129,13 +131,72 @@ def test_a_thread_that_was_busy_once_is_no_limit() -> None:
     assert limits(seen(samples=(*rows, *once))) == []
 
 
-@pytest.mark.parametrize(("slow_ms", "expected"), [(60.0, ["slow_osd"]), (3.0, [])])
-def test_an_osd_is_slow_only_by_a_wide_margin(slow_ms: float, expected: list[str]) -> None:
+@pytest.mark.parametrize(
+    ("slow_ms", "looks", "expected"),
+    [
+        (60.0, 8, ["slow_osd"]),
+        (3.0, 8, []),
+        (60.0, 3, []),  # OSDs report every few seconds: little was seen in 15
+        (5500.0, 2, ["slow_osd"]),
+        (5500.0, 1, []),
+        (99.0, 2, []),
+    ],
+)
+def test_an_osd_is_slow_only_by_a_wide_margin(slow_ms: float, looks: int, expected: list[str]) -> None:
     commits = {"osd.0": 2.0, "osd.1": 2.0, "osd.2": slow_ms}
     rows = tuple(
-        (at, "ceph", osd, "commit_latency", value, "ms") for at in range(8) for osd, value in commits.items()
+        (at, "ceph", osd, "commit_latency", value, "ms")
+        for at in range(looks)
+        for osd, value in commits.items()
     )
     assert limits(seen(samples=rows)) == expected
+
+
+def test_all_osds_that_commit_slowly_accuse_none() -> None:
+    rows = tuple(
+        (at, "ceph", osd, "commit_latency", ms, "ms")
+        for at in range(2)
+        for osd, ms in {"osd.0": 300.0, "osd.1": 500.0, "osd.2": 800.0}.items()
+    )
+    assert limits(seen(samples=rows)) == []
+
+
+def thread(proc: Path, syscall: str, used_ns: int, tid: int = 77) -> None:
+    """What the kernel shows of a thread of process 77."""
+    task = proc / "77" / "task" / str(tid)
+    task.mkdir(parents=True, exist_ok=True)
+    for name, text in (("syscall", syscall), ("schedstat", f"{used_ns} 5 9"), ("comm", "writer")):
+        (task / name).write_text(f"{text}\n")
+
+
+FSYNC = "{} 0x3 0x0 0x0 0x0 0x0 0x0 0x7ffc 0x7f01".format(74 if platform.machine() == "x86_64" else 82)
+WRITE = "{} 0x3 0x7f00 0x100000 0x0 0x0 0x0 0x7ffc 0x7f02".format(1 if platform.machine() == "x86_64" else 64)
+
+
+def test_a_thread_stands_in_a_call_only_where_it_had_no_cpu_in_between(tmp_path: Path) -> None:
+    calls, places = StandingCalls(tmp_path), {3: "/a"}
+    shown = [(WRITE, 10), (WRITE, 11), (WRITE, 11), (WRITE, 11), (FSYNC, 12), (FSYNC, 12)]
+    for second, (text, used_ns) in enumerate(shown):
+        thread(tmp_path, text, used_ns)
+        calls.look(77, places, float(second))
+    ended, going_on = calls.found()
+    assert ended == [StandingCall(77, "write", "/a", 1.0, 3.0, from_first=False)]
+    assert going_on == [StandingCall(77, "fsync", "/a", 4.0, 5.0, from_first=False)]
+    calls.only(())  # it has ended
+    assert calls.found() == ([*ended, *going_on], [])
+
+
+def test_a_call_that_goes_on_at_the_first_look_is_known_as_such_and_elsewhere_it_is_none(
+    tmp_path: Path,
+) -> None:
+    calls = StandingCalls(tmp_path)
+    for second in range(3):
+        thread(tmp_path, FSYNC, 10)
+        thread(tmp_path, "running", 20, tid=78)
+        thread(tmp_path, "202 0x3 0x0 0x0 0x0 0x0 0x0 0x7ffc 0x7f01", 20, tid=79)
+        thread(tmp_path, FSYNC.replace("0x3", "0x4"), 10, tid=80)  # its descriptor leads elsewhere
+        calls.look(77, {3: "/a"}, float(second))
+    assert calls.found() == ([], [StandingCall(77, "fsync", "/a", 0.0, 2.0, from_first=True)])
 
 
 def test_an_osd_that_was_slow_once_is_not_blamed() -> None:
@@ -256,6 +317,24 @@ def test_figures_and_files_are_those_below_the_path_and_the_rest_stands_apart() 
     assert (found.rest.work.bytes_written, found.rest.work.bytes_read) == (20_000, 7)
     assert found.values["rest_written_bytes_per_s"] == 2000
     assert found.about == "below /mnt/fs/projects"
+
+
+def test_a_program_whose_call_does_not_end_is_not_said_to_compute() -> None:
+    plain = seen()
+    process_of = replace(plain.processes[0], pid=101)
+    busy = replace(plain, calls=traced(*[(1, "/mnt/fs/a", 0, MIB)] * 20), processes=(process_of,))
+    assert limits(busy) == ["programs"]
+    wait = SeenWait(101, "write", "/mnt/fs/a", 9.0, 9.0)
+    found = replace(busy, waits=(wait,))
+    assert limits(found) == ["stands", "one_at_a_time"]
+    facts = watch_facts(found)
+    assert facts.values["in_calls"] == pytest.approx(0.9)
+    assert facts.values["longest_wait"] == "writer (pid 101) in write of a"
+    assert facts.files[0].tally is not None
+    assert facts.files[0].tally.work.write_s == pytest.approx(9.0)
+    # The tracer counts what it saw the end of.
+    counted = watch_facts(replace(busy, waits=(replace(wait, uncounted_s=0.0),)))
+    assert (counted.values["in_calls"], counted.values["longest_wait_s"]) == (0.0, 9.0)
 
 
 def test_counters_of_a_whole_mount_are_not_said_of_a_path_in_it() -> None:

@@ -44,6 +44,7 @@ def watch_facts(seen: Seen) -> WatchFacts:
     }
     values |= _rates(found.per_s)
     values |= _rest_rates(found.rest)
+    values |= _standing(seen)
     values |= _client(seen, not_seen)
     values |= _wire(seen, not_seen)
     values |= _cluster(seen, not_seen)
@@ -92,6 +93,21 @@ def _rates(work: MountWork | None) -> dict[str, float | str | None]:
         "mean_read_s": _over(work.read_s, work.reads),
         "mean_write_s": _over(work.write_s, work.writes),
         "mean_metadata_s": _over(work.metadata_s, work.metadata),
+    }
+
+
+def _standing(seen: Seen) -> dict[str, float | str | None]:
+    """Threads in calls that do not end: how many on average, and the one that stood longest."""
+    longest = max(seen.waits, key=lambda wait: wait.stood_s, default=None)
+    if longest is None:
+        return {"standing_threads": 0.0, "longest_wait": None, "longest_wait_s": None}
+    names = {process.pid: process.name for process in seen.processes}
+    who = f"{names.get(longest.pid, 'a process')} (pid {longest.pid})"
+    where = longest.path.removeprefix(seen.path.rstrip("/")).lstrip("/") or longest.path
+    return {
+        "standing_threads": sum(wait.stood_s for wait in seen.waits) / seen.elapsed_s,
+        "longest_wait": f"{who} in {longest.call} of {where}",
+        "longest_wait_s": longest.stood_s,
     }
 
 

@@ -27,7 +27,8 @@ from leadline.observe.mounts.users import (
     users_of,
 )
 from leadline.study.target import TargetFacts
-from leadline.watch.store import Seen, SeenFile, SeenProcess
+from leadline.watch.standing import StandingCalls
+from leadline.watch.store import Seen, SeenFile, SeenProcess, SeenWait
 
 if TYPE_CHECKING:
     from leadline.tracing.sources.bpf import Session
@@ -154,6 +155,7 @@ def watch(
         seen,
         calls_s=crowd.ended - begun,
         processes=tuple(one.seen(seen.below, crowd.followed_s(one)) for one in crowd.processes.values()),
+        waits=tuple(crowd.waits(seen.below)),
     )
 
 
@@ -210,6 +212,7 @@ class _Crowd:
         self.refused = ""
         self.begun = self.ended = 0.0
         self._looks = 0
+        self._standing = StandingCalls()
 
     def followed_s(self, process: _Process) -> float:
         """For how long its calls were counted; all of the time where it began within."""
@@ -219,11 +222,24 @@ class _Crowd:
         found: Users = users_of(self._mount, self.mounts, without=self._daemon | own_processes())
         self.unseen |= found.unseen
         for user in found.users:
+            # Before the tracer follows it: it will not see the end of what had begun.
+            places = {file.descriptor: file.place for file in user.files}
+            self._standing.look(user.pid, places, time.monotonic())
             self._meet(user)
+        self._standing.only({user.pid for user in found.users})
         self._looks += 1
         for pid, process in self.processes.items():
             now = io_of(pid)
             process.last, process.ended = now or process.last, now is None
+
+    def waits(self, below: Callable[[str], str | None]) -> Iterator[SeenWait]:
+        """The calls on files below the path in which a thread stood."""
+        ended, going_on = self._standing.found()
+        for one in (*ended, *going_on):
+            path, stood_s = below(one.place), one.until - one.since
+            if path is not None:
+                uncounted = one.from_first or one in going_on
+                yield SeenWait(one.pid, one.call, path, stood_s, stood_s if uncounted else 0.0)
 
     def _meet(self, user: User) -> None:
         known = self.processes.get(user.pid)

@@ -236,7 +236,9 @@ _FIGURES: tuple[tuple[str, tuple[tuple[str, str, str], ...]], ...] = (
         (
             ("health", "health", "text"),
             ("used", "used_share", "1"),
-            ("median OSD commits in, ms", "median_osd_ms", ""),
+            ("median commit of OSDs", "median_osd_ms", "ms"),
+            ("slowest OSD", "slowest_osd", "text"),
+            ("its commit", "slowest_osd_ms", "ms"),
         ),
     ),
 )
@@ -258,6 +260,8 @@ def figure_lines(facts: WatchFacts) -> Iterable[str]:
 def _figure(value: float | str, unit: str) -> str:
     if isinstance(value, str):
         return value
+    if unit == "ms":
+        return units.format_latency(value * 1e6)
     return units.format_quantity(value, unit) if unit else units.format_number(value)
 
 

@@ -51,6 +51,20 @@ class SeenProcess:
 
 
 @dataclass(frozen=True)
+class SeenWait:
+    """A call on a file below the path in which a thread stood for so long, at the least.
+
+    `uncounted_s` is the part that no source counts: of a call that began before the watch, or did not end.
+    """
+
+    pid: int
+    call: str
+    path: str
+    stood_s: float
+    uncounted_s: float
+
+
+@dataclass(frozen=True)
 class Seen:
     """Everything that was seen of a path, and of its file system, for a while.
 
@@ -59,7 +73,8 @@ class Seen:
     values); `samples` are rows (t_ns, source, subject, metric, value, unit). `calls` are the calls of the
     processes, None where no tracer could look (`calls_reason`). `client` holds the client daemon's perf dumps
     at the beginning and the end. `unseen` says which processes could not be looked into. `calls_s` is how
-    long calls were counted, of those processes that were followed from the beginning on.
+    long calls were counted, of those processes that were followed from the beginning on. `waits` are the
+    calls in which threads stood from one look to the next.
     """
 
     path: str
@@ -78,6 +93,7 @@ class Seen:
     calls_s: float = 0.0
     mounts: tuple[Mount, ...] = ()
     foreign: Mapping[int, tuple[Mount, ...]] = field(default_factory=dict)
+    waits: tuple[SeenWait, ...] = ()
 
     @property
     def place(self) -> str:

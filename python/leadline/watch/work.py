@@ -11,9 +11,11 @@ from typing import Any
 
 from leadline.observe.mounts.mountinfo import place_on
 from leadline.tracing.tables import METADATA_COUNTERS, ProcessRow
-from leadline.watch.store import Seen, SeenProcess
+from leadline.watch.store import Seen, SeenProcess, SeenWait
 
 _SYNCS = ("FSYNCS", "FDSYNCS")
+_READING = ("read", "readv", "pread64", "preadv", "preadv2", "sendfile")
+_WRITING = ("write", "writev", "pwrite64", "pwritev", "pwritev2")
 
 
 @dataclass
@@ -126,6 +128,13 @@ def _traced(seen: Seen, not_seen: dict[str, str]) -> FoundWork:
         (rest if path is None else below).setdefault(pid, Tally()).add(one, followed_s)
         if path is not None:
             files[path] = _with(files.get(path) or FileWork(path, (), Tally()), pid, one, followed_s, row)
+    for wait in seen.waits:  # calls that began before, or did not end: the tracer has their time nowhere
+        one = _work_of_wait(wait)
+        followed_s = known[wait.pid].followed_s if wait.pid in known else seen.calls_s
+        below.setdefault(wait.pid, Tally()).add(one, followed_s)
+        of_file = files.setdefault(wait.path, FileWork(wait.path, (wait.pid,), Tally())).tally
+        assert of_file is not None  # noqa: S101 - for the type checker
+        of_file.add(one, followed_s)
     for process in seen.processes:  # what is open and was not called, too
         for opened in process.files:
             before = files.get(opened.path) or FileWork(opened.path, (), Tally())
@@ -261,6 +270,15 @@ def _work_of(row: Mapping[str, Any]) -> MountWork:
         write_s=row["F_WRITE_TIME"],
         metadata_s=row["F_META_TIME"],
     )
+
+
+def _work_of_wait(wait: SeenWait) -> MountWork:
+    """The time that nobody counted, and no call: that has not ended."""
+    if wait.call in _READING:
+        return MountWork(read_s=wait.uncounted_s)
+    if wait.call in _WRITING:
+        return MountWork(write_s=wait.uncounted_s)
+    return MountWork(metadata_s=wait.uncounted_s)
 
 
 def _with(file: FileWork, pid: int, one: MountWork, followed_s: float, row: Mapping[str, Any]) -> FileWork:

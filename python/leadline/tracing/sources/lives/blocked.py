@@ -114,6 +114,17 @@ _KIND_OF = {
     if numbers[_COLUMN] is not None
 }
 _TRANSFERS = frozenset(numbers[_COLUMN] for numbers in _BY_DESCRIPTOR.values())
+# Of the calls on files those whose first argument is the descriptor of the file.
+_ON_A_FILE = (
+    *("fstat", "pread64", "pwrite64", "sendfile", "flock", "fsync", "fdatasync", "ftruncate", "getdents"),
+    *("getdents64", "sync_file_range", "fallocate", "preadv", "pwritev", "syncfs", "copy_file_range"),
+    *("preadv2", "pwritev2"),
+)
+_CALL_ON_A_FILE = {
+    numbers[_COLUMN]: name
+    for name, numbers in {**_BY_DESCRIPTOR, **{name: _CALLS[FILE][name] for name in _ON_A_FILE}}.items()
+    if numbers[_COLUMN] is not None
+}
 
 
 def kind_of(text: str, names: Callable[[int], str]) -> str | None:
@@ -135,3 +146,11 @@ def kind_of(text: str, names: Callable[[int], str]) -> str | None:
     if name.startswith(("pipe:", "socket:")):
         return PEER
     return FILE if name.startswith("/") and not name.startswith("/dev/") else OTHER
+
+
+def call_of(text: str) -> tuple[str, int] | None:
+    """The call and the descriptor that a line of `syscall` shows; None of another call, or of none."""
+    words = text.split()
+    if len(words) < 2 or not words[0].isdecimal() or int(words[0]) not in _CALL_ON_A_FILE:
+        return None
+    return _CALL_ON_A_FILE[int(words[0])], int(words[1], 16)
