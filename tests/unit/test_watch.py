@@ -332,6 +332,10 @@ def test_a_program_whose_call_does_not_end_is_not_said_to_compute() -> None:
     assert facts.values["longest_wait"] == "writer (pid 101) in write of a"
     assert facts.files[0].tally is not None
     assert facts.files[0].tally.work.write_s == pytest.approx(9.0)
+    # Of a program that came and went, some calls were not seen: it is not said to compute, nor to wait alone.
+    gone = (replace(process_of, ended=True),)
+    assert limits(replace(found, processes=gone)) == ["stands"]
+    assert limits(replace(found, processes=gone, waits=(replace(wait, stood_s=2.0, uncounted_s=2.0),))) == []
     # The tracer counts what it saw the end of.
     counted = watch_facts(replace(busy, waits=(replace(wait, uncounted_s=0.0),)))
     assert (counted.values["in_calls"], counted.values["longest_wait_s"]) == (0.0, 9.0)

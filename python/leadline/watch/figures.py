@@ -6,7 +6,7 @@ A figure that could not be seen is None, and `not_seen` says why.
 from __future__ import annotations
 
 import statistics
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -42,7 +42,7 @@ def watch_facts(seen: Seen) -> WatchFacts:
         ),
         "traced": float(seen.calls is not None),
     }
-    values |= _rates(found.per_s)
+    values |= _rates(found.per_s) | {"ended_share": _ended_share(found.processes)}
     values |= _rest_rates(found.rest)
     values |= _standing(seen)
     values |= _client(seen, not_seen)
@@ -74,7 +74,7 @@ def _rates(work: MountWork | None) -> dict[str, float | str | None]:
     )
     if work is None:
         return dict.fromkeys(names)
-    total_s = work.read_s + work.write_s + work.metadata_s
+    total_s = work.spent_s
     return {
         "reads_per_s": work.reads,
         "writes_per_s": work.writes,
@@ -94,6 +94,14 @@ def _rates(work: MountWork | None) -> dict[str, float | str | None]:
         "mean_write_s": _over(work.write_s, work.writes),
         "mean_metadata_s": _over(work.metadata_s, work.metadata),
     }
+
+
+def _ended_share(processes: Sequence[ProcessWork]) -> float | None:
+    """The part of the time in calls that is of processes which ended: of those some calls were not seen."""
+    spent = [
+        (row.seen.ended, row.below.work.spent_s) for row in processes if row.below and not row.everywhere
+    ]
+    return _over(sum(spent_s for ended, spent_s in spent if ended), sum(spent_s for _, spent_s in spent))
 
 
 def _standing(seen: Seen) -> dict[str, float | str | None]:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from leadline.watch.causes import Cause, Judgement
     from leadline.watch.figures import WatchFacts
     from leadline.watch.store import Seen
-    from leadline.watch.work import FileWork, MountWork, ProcessWork
+    from leadline.watch.work import FileWork, ProcessWork
 
 _PROGRAMS_MAX = 12
 _FILES_MAX = 12
@@ -97,7 +97,7 @@ def by_program(rows: Sequence[ProcessWork]) -> list[list[ProcessWork]]:
 
     def weight(group: list[ProcessWork]) -> tuple[float, float, float]:
         per_s = _together(group).per_s
-        return (per_s.moved_bytes, _spent(per_s), per_s.calls)
+        return (per_s.moved_bytes, per_s.spent_s, per_s.calls)
 
     return sorted(groups.values(), key=weight, reverse=True)
 
@@ -108,10 +108,6 @@ def _together(group: Sequence[ProcessWork]) -> Tally:
         if row.below is not None:
             found.join(row.below)
     return found
-
-
-def _spent(per_s: MountWork) -> float:
-    return per_s.read_s + per_s.write_s + per_s.metadata_s
 
 
 def is_below(row: ProcessWork) -> bool:
@@ -145,7 +141,7 @@ def _cells(group: Sequence[ProcessWork]) -> tuple[str, ...]:
         *head,
         *_moved(tally),
         NO_VALUE if everywhere else f"{units.format_number(tally.per_s.metadata)}/s",
-        NO_VALUE if everywhere else units.format_percent(_spent(tally.per_s)),
+        NO_VALUE if everywhere else units.format_percent(tally.per_s.spent_s),
         files,
     )
 

@@ -44,6 +44,11 @@ class MountWork:
         """How many in all."""
         return self.reads + self.writes + self.metadata + self.syncs
 
+    @property
+    def spent_s(self) -> float:
+        """Seconds in calls of all kinds."""
+        return self.read_s + self.write_s + self.metadata_s
+
     def add(self, other: MountWork, factor: float = 1.0) -> None:
         """The sum of this and of the other times `factor`."""
         for item in fields(self):
