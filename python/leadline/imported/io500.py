@@ -72,6 +72,9 @@ def io500_document(
     if not kept:
         raise ValueError(f"it has no line such as {_FORM}")
     made = TableMaker(f"IO500: {name}", _about(phases, score), "IO500")
+    if score is not None:  # the first table is on the first screen
+        of_all = {"bandwidth": "GiB/s", "metadata": "kIOPS", "total": "1"}
+        made.table("scores", "Scores", ["of"], of_all, [["all", score[2], score[3], score[4]]])
     columns = {"took": {"unit": "s", "kind": "elapsed"}}
     for table, section, unit, kind in (
         ("bandwidth", "Bandwidth", "GiB/s", "rate"),
@@ -147,8 +150,6 @@ def _beside(made: TableMaker, kept: Mapping[str, _Phase], logs: Mapping[str, str
 
 
 def _score(made: TableMaker, kept: Mapping[str, _Phase], score: re.Match[str]) -> None:
-    columns = {"bandwidth": "GiB/s", "metadata": "kIOPS", "total": "1"}
-    made.table("scores", "Scores", ["of"], columns, [["all", score[2], score[3], score[4]]])
     for table, phases, said in (("bandwidth", _BANDWIDTHS, score[2]), ("metadata", _RATES, score[3])):
         if all(phase in kept for phase in phases):
             product = " * ".join(f"{table}.{phase}.figure" for phase in phases)

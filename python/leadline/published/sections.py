@@ -45,7 +45,10 @@ def published_sections(view: PublishedView) -> tuple[Section, ...]:
 
 
 def published_answer(title: str, head: str, view: PublishedView) -> StudyAnswer:
-    """The first screen: whether the figures agree, what does not, and what the document claims."""
+    """The first screen: whether the figures agree, what does not, and what the document claims.
+
+    A document that claims nothing shows its first table.
+    """
     doubts = tuple(f"[{doubt.number}] {doubt.title}: {doubt.text}" for doubt in view.doubts)
     rows = tuple(
         (claim.text, claim.published or "", claim.computed, "agrees" if claim.agrees else "DOES NOT AGREE")
@@ -54,6 +57,9 @@ def published_answer(title: str, head: str, view: PublishedView) -> StudyAnswer:
     )
     heads = ("claim", "claimed", "tables give", "")
     table = TextTable("Claims", heads, rows, brief=_CLAIMS) if rows else None
+    if table is None and view.tables:
+        first = view.tables[0]
+        table = TextTable(first.title, first.headings, first.rows, brief=_CLAIMS)
     return StudyAnswer(
         question=f"Do the figures of \u201c{title}\u201d agree with each other?",
         text=f"{head} Nothing of them was measured here.",
