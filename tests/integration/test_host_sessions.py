@@ -192,6 +192,7 @@ def test_what_a_killed_session_left_is_removed_by_undo_and_its_tables_stay(
     removed = worker.call("undo", STUDY_ID, directory=str(state))
     assert removed == {"removed": [str(target / f"leadline-{STUDY_ID}0000")], "left": {}, "damage": ""}
     assert names(target) == []
+    assert children(worker.process.pid) == []  # what removed it has ended, too
     assert worker.call("held") == {"x": files, "y": {}}
     assert worker.fetch("x", f"trials/{first[0]}.parquet")[:4] == b"PAR1"
     other = worker.call("undo", STUDY_ID, directory=str(state), stored=["t0099"])

@@ -19,6 +19,7 @@ from leadline.plan.order import states_of, with_block
 from leadline.run.child import Worker
 from leadline.run.executor import Executor
 from leadline.run.faulted import FaultWatch
+from leadline.run.forked.prepared import prepared
 from leadline.run.held import held
 from leadline.run.model import (
     Display,
@@ -195,7 +196,10 @@ def undo_run(path: Path, seen: SeenManifest) -> tuple[list[str], dict[str, str],
                 places = left_workspaces(study_id, targets, writer)
             except DamagedJournalError as error:
                 damage, places = error.message, planned_workspaces(study_id, targets)
-            left = remove_workspaces(study_id, places, noted(targets, _facts_of(writer.manifest)), writer)
+            try:
+                left = remove_workspaces(study_id, places, noted(targets, _facts_of(writer.manifest)), writer)
+            finally:
+                prepared().leave()  # on a study's host this process is a worker of Dask
     gone = dict.fromkeys(place.words for place in places.values())  # states of a target share one
     return [words for words in gone if words not in left], left, damage
 

@@ -225,6 +225,12 @@ class Prepared:
                 self._retired = [one for one in self._retired if one is not helper]
                 helper.close()
 
+    def leave(self) -> None:
+        """No worker is asked for soon: the helper goes, with its last worker. A process may stay for days."""
+        with self._lock:
+            if self._helper is not None and self._helper.owner == os.getpid():
+                self._retire(self._helper)
+
     def close(self) -> None:
         """End all helpers."""
         with self._lock:
