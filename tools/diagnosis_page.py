@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
+from leadline.knowledge.tables import with_numbers
 from leadline.verdict.diagnosed.budget import PARTS
 from leadline.verdict.diagnosed.causes import CauseEntry, causes
 from leadline.verdict.diagnosed.figures import FIGURES
@@ -46,10 +47,7 @@ def _share(cause: CauseEntry) -> str:
 
 
 def _seen(cause: CauseEntry) -> str:
-    words = " ".join(cause.seen.split())
-    for name, value in sorted(cause.thresholds.items(), key=lambda pair: -len(pair[0])):
-        words = words.replace(f"${name}", f"{value:g}")
-    return words
+    return with_numbers(" ".join(cause.seen.split()), cause.thresholds)
 
 
 def _budget() -> Iterator[str]:

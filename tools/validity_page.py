@@ -22,7 +22,7 @@ def page() -> str:
 def _entry(kind: CodeKind) -> str:
     states = kind.state if kind.worse is None else f"{kind.state} or {kind.worse}"
     lines = [
-        f"## `{kind.code}`: {kind.title}",
+        f"## `{kind.name}`: {kind.title}",
         "",
         f"{states}{'' if kind.since else ', reserved'}. {kind.means}",
         "",

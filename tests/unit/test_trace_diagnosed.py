@@ -13,9 +13,9 @@ from leadline.tracing.rules import apply, read_rules, rules, unasked
 from leadline.tracing.tables import TraceTables
 
 RULES = """
-a: {of: files, thresholds: {calls: 10}, where: READS >= $calls AND failed >= $calls, REST}
-b: {of: files, thresholds: {calls: 99}, where: READS >= $calls AND failed >= $calls, REST}
-""".replace("REST", "title: t, cost: '1', at_most: '1', how: h, evidence: e, change: c")
+a: {of: files, thresholds: {calls: 10}, seen: READS >= $calls AND failed >= $calls, REST}
+b: {of: files, thresholds: {calls: 99}, seen: READS >= $calls AND failed >= $calls, REST}
+""".replace("REST", "title: t, cost: '1', at_most: '1', how: h, evidence: e, remedy: c")
 
 
 def lacking(content: TraceTables, table: Any) -> dict[str, tuple[str, ...]]:

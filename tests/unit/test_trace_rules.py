@@ -72,7 +72,7 @@ OF_TRIAL: dict[str, list[dict[str, Any]]] = {
         for n in range(60)
     ] + [file_row(n + 60, path=f"/opt/env/m{n}.so", failed=1, F_META_TIME=0.001) for n in range(60)],
 }  # fmt: skip
-REST = "title: t, cost: '1', at_most: '1', how: h, evidence: e, change: c"
+REST = "title: t, cost: '1', at_most: '1', how: h, evidence: e, remedy: c"
 TIMES = {"F_READ_TIME": 0.2, "F_WRITE_TIME": 0.1, "F_META_TIME": 0.05}
 
 
@@ -249,8 +249,8 @@ def test_counters_that_are_not_known_find_nothing() -> None:
 
 def test_a_cost_never_exceeds_the_time_that_was_measured() -> None:
     table = read_rules(
-        "wild: {of: files, title: wild, where: READS > 0, cost: 1e9 * READS, at_most: F_READ_TIME,"
-        " how: wildly, evidence: '{READS:count}', change: nothing}"
+        "wild: {of: files, title: wild, seen: READS > 0, cost: 1e9 * READS, at_most: F_READ_TIME,"
+        " how: wildly, evidence: '{READS:count}', remedy: nothing}"
     )
     content = tables(
         processes=(quiet(),), files=files_table([file_row(n, READS=5, **TIMES) for n in range(2)])
@@ -261,8 +261,8 @@ def test_a_cost_never_exceeds_the_time_that_was_measured() -> None:
 
 def test_no_finding_exceeds_the_run_whatever_its_files_took() -> None:
     table = read_rules(
-        "wild: {of: files, title: wild, where: READS > 0, cost: F_READ_TIME, at_most: F_READ_TIME,"
-        " how: wildly, evidence: '{READS:count}', change: nothing}"
+        "wild: {of: files, title: wild, seen: READS > 0, cost: F_READ_TIME, at_most: F_READ_TIME,"
+        " how: wildly, evidence: '{READS:count}', remedy: nothing}"
     )
     rows = [file_row(n, process=n % 4, READS=5, F_READ_TIME=0.4) for n in range(20)]
     alone = found(tables(processes=(quiet(),), files=files_table(rows)), table)["wild"]
@@ -315,12 +315,12 @@ def test_the_same_bytes_at_two_layers_are_found_once() -> None:
     ("text", "message"),
     [
         (
-            "a: {of: nowhere, title: t, where: w, cost: c, at_most: m, how: h, evidence: e, change: c}",
-            "no view",
+            "a: {of: nowhere, title: t, seen: w, cost: c, at_most: m, how: h, evidence: e, remedy: c}",
+            "of: Input should be",
         ),
         ("a: {of: files}", "missing"),
         (
-            f"a: {{of: files, where: NO_SUCH > 1, {REST}}}",
+            f"a: {{of: files, seen: NO_SUCH > 1, {REST}}}",
             "NO_SUCH",
         ),
     ],
@@ -352,7 +352,7 @@ def test_costs_are_the_same_to_the_last_digit_however_often_they_are_asked_for()
 
 def test_an_example_has_what_its_evidence_names_and_the_file() -> None:
     text = (
-        "one: {of: files, title: t, where: READS > 1, cost: F_READ_TIME, at_most: '9', how: h, change: c,"
+        "one: {of: files, title: t, seen: READS > 1, cost: F_READ_TIME, at_most: '9', how: h, remedy: c,"
         " evidence: '{READS:count} in {cost_s:seconds}, {mean_read_bytes:size} each'}"
     )
     content = tables(files=files_table([file_row(READS=2, BYTES_READ=8192, F_READ_TIME=0.5)]))
@@ -361,7 +361,7 @@ def test_an_example_has_what_its_evidence_names_and_the_file() -> None:
 
 def test_a_rule_cannot_reach_files_of_this_machine() -> None:
     table = read_rules(
-        f"spy: {{of: files, where: \"(SELECT count(*) FROM read_text('/etc/passwd')) > 0\", {REST}}}"  # noqa: S608 - to be refused
+        f"spy: {{of: files, seen: \"(SELECT count(*) FROM read_text('/etc/passwd')) > 0\", {REST}}}"  # noqa: S608 - to be refused
     )
     with pytest.raises(SpecError):
         found(tables(), table)

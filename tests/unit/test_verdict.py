@@ -198,7 +198,7 @@ def test_the_worst_code_comes_first_and_decides() -> None:
 
 def test_every_code_of_the_list_is_complete() -> None:
     for kind in catalogue().values():
-        assert kind.title, kind.code
+        assert kind.title, kind.name
         assert kind.means.endswith(".")
         assert kind.remedy.endswith((".", "DIR"))
 

@@ -210,16 +210,16 @@ def test_an_osd_that_was_slow_once_is_not_blamed() -> None:
 
 def test_a_rule_without_evidence_is_refused() -> None:
     with pytest.raises(SpecError, match="evidence"):
-        read_rules("odd: {asks: load, title: t, where: '1=1', change: c}")
+        read_rules("odd: {asks: load, title: t, seen: '1=1', remedy: c}")
 
 
 def test_a_rule_that_asks_something_else_is_refused() -> None:
-    with pytest.raises(SpecError, match="no question"):
-        read_rules("odd: {asks: why, title: t, where: '1=1', evidence: e, change: c}")
+    with pytest.raises(SpecError, match="asks: Input should be"):
+        read_rules("odd: {asks: why, title: t, seen: '1=1', evidence: e, remedy: c}")
 
 
 def test_a_rule_over_a_figure_that_is_none_is_refused() -> None:
-    table = read_rules("odd: {asks: load, title: t, where: nonsense > 1, evidence: e, change: c}")
+    table = read_rules("odd: {asks: load, title: t, seen: nonsense > 1, evidence: e, remedy: c}")
     with pytest.raises(SpecError, match="nonsense"):
         judge(watch_facts(seen()), table)
 

@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib import resources
-from typing import Any, Literal
+from typing import Literal
 
 from leadline.check.facts import KINDS, Value
+from leadline.knowledge.tables import entries
 from leadline.units import format_bit_rate, format_iops, format_latency, format_rate
-from leadline.written.yaml_source import read_table
 
 Severity = Literal["serious", "warning", "note"]
 SEVERITIES: tuple[Severity, ...] = ("serious", "warning", "note")
 ROLES = ("mon", "osd", "mds", "gateway", "client")
-_EXPECTATIONS = (("one_of",), ("at_least", "at_most"), ("same",))
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,22 +25,22 @@ class Row:
     kind: str
     title: str
     fact: str
-    one_of: tuple[Value, ...] | None
-    at_least: float | None
-    at_most: float | None
-    same: bool
-    within: float
-    among: str
-    ways: bool
-    roles: tuple[str, ...]
-    unless: Mapping[str, Value]
-    undecided: Mapping[str, Value]
-    undecided_why: str
     severity: Severity
     why: str
     remedy: str
     verify: str
     source: str
+    one_of: tuple[Value, ...] | None = None
+    at_least: int | float | None = None
+    at_most: int | float | None = None
+    same: bool = False
+    within: float = 0.0
+    among: str = ""
+    ways: bool = False
+    roles: tuple[str, ...] = ROLES
+    unless: Mapping[str, Value] = field(default_factory=dict)
+    undecided: Mapping[str, Value] = field(default_factory=dict)
+    undecided_why: str = ""
 
     @property
     def expected(self) -> str:
@@ -77,44 +76,23 @@ def words_of(value: Value, fact: str = "") -> str:
 
 @functools.cache
 def rows() -> tuple[Row, ...]:
-    """Every row of every table; the tables are held by a test."""
-    found = []
-    folder = resources.files("leadline") / "check" / "table"
-    for place in sorted(folder.iterdir(), key=lambda one: (KINDS.index(_kind(one.name)), one.name)):
-        text = place.read_text(encoding="utf-8")
-        for name, value in read_table(text, place.name).value.items():
-            found.append(_row(name, _kind(place.name), value))
+    """Every row of every table. Raises ValueError where one expects nothing, or more than one thing."""
+    places = sorted(
+        (resources.files("leadline.check") / "table").iterdir(),
+        key=lambda one: (KINDS.index(_kind(one.name)), one.name),
+    )
+    found = [
+        row
+        for place in places
+        for row in entries(place.read_text(encoding="utf-8"), place.name, Row, kind=_kind(place.name))
+    ]
+    for row in found:
+        among = (row.one_of is not None, row.at_least is not None or row.at_most is not None, row.same)
+        if sum(among) != 1:
+            raise ValueError(f"{row.name}: one of one_of, at_least with or without at_most, same")
     return tuple(found)
 
 
 def _kind(table: str) -> str:
     """`device.yaml` and `device_measured.yaml` are of devices."""
     return table.removesuffix(".yaml").partition("_")[0]
-
-
-def _row(name: str, kind: str, value: Mapping[str, Any]) -> Row:
-    if sum(any(key in value for key in keys) for keys in _EXPECTATIONS) != 1:
-        raise ValueError(f"{name}: one of one_of, at_least with or without at_most, same")
-    choices = value.get("one_of")
-    return Row(
-        name=name,
-        kind=value.get("of", kind),
-        title=value["title"],
-        fact=value["fact"],
-        one_of=None if choices is None else tuple(choices),
-        at_least=value.get("at_least"),
-        at_most=value.get("at_most"),
-        same=bool(value.get("same")),
-        within=float(value.get("within", 0)),
-        among=value.get("among", ""),
-        ways=bool(value.get("ways")),
-        roles=tuple(value.get("roles", ROLES)),
-        unless=value.get("unless", {}),
-        undecided=value.get("undecided", {}),
-        undecided_why=value.get("undecided_why", ""),
-        severity=value["severity"],
-        why=value["why"],
-        remedy=value["remedy"],
-        verify=value["verify"],
-        source=value["source"],
-    )

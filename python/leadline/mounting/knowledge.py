@@ -7,11 +7,9 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
-from importlib import resources
-from typing import Any, Literal
+from typing import Literal
 
-from leadline.errors import SpecError
-from leadline.written.yaml_source import read_table
+from leadline.knowledge.tables import entries, text_of
 
 Holds = Literal["holds", "does not hold", "cannot be told"]
 _SOURCE = "knowledge.yaml"
@@ -47,22 +45,12 @@ class Finding:
 @cache
 def pitfalls() -> tuple[Pitfall, ...]:
     """Every entry, in the order of the file."""
-    return read_pitfalls(resources.files("leadline.mounting").joinpath(_SOURCE).read_text(encoding="utf-8"))
+    return read_pitfalls(text_of("leadline.mounting", _SOURCE))
 
 
 def read_pitfalls(text: str) -> tuple[Pitfall, ...]:
     """The entries of a table. Raises SpecError where one lacks a part or has one too many."""
-    entries: dict[str, dict[str, Any]] = read_table(text, _SOURCE).value
-    found = []
-    for name, entry in entries.items():
-        plain: dict[str, Any] = {
-            key: tuple(value) if isinstance(value, list) else value for key, value in entry.items()
-        }
-        try:
-            found.append(Pitfall(name=name, **plain))
-        except TypeError as error:
-            raise SpecError(str(error), "see the head of the file", source=_SOURCE, key=name) from None
-    return tuple(found)
+    return entries(text, _SOURCE, Pitfall)
 
 
 def kernel_version(release: str) -> tuple[int, ...]:

@@ -3,26 +3,26 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from functools import cache
-from importlib import resources
 from string import Formatter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
-from leadline import units
 from leadline.errors import SpecError
+from leadline.knowledge.shown import ShownFigures
+from leadline.knowledge.tables import entries, text_of, with_numbers
 from leadline.tracing.model import RuleUnasked, TraceFinding
-from leadline.written.yaml_source import read_table
 
 if TYPE_CHECKING:
     import duckdb
 
 EXAMPLES_MAX = 3
 _AS_MUCH = 0.5  # of a finding's cost: a rule of its `unless` that explains so much is said instead
-TIMES = ("process", "run")
 _WORD = re.compile(r"(?<!\$)\b[A-Za-z_]+\b")  # a column, and no threshold
-VIEWS = ("files", "processes", "copies", "trial")
+View = Literal["files", "processes", "copies", "trial"]
+VIEWS = get_args(View)
+_SOURCE = "rules.yaml"
 _NAMES = {"files": "path", "processes": "command"}  # what an example is called
 
 
@@ -31,18 +31,22 @@ class Rule:
     """One entry of the table; see the head of the file."""
 
     name: str
-    of: str
+    of: View
     title: str
-    where: str
+    seen: str
     cost: str
     at_most: str
     how: str
     evidence: str
-    change: str
-    time: str = "process"
+    remedy: str
+    time: Literal["process", "run"] = "process"
     unless: tuple[str, ...] = ()
-    thresholds: dict[str, float] = field(default_factory=dict)
+    thresholds: dict[str, int | float] = field(default_factory=dict)
     limit: bool = False
+
+    def filled(self, expression: str) -> str:
+        """An expression of the rule with numbers for its thresholds."""
+        return with_numbers(expression, self.thresholds)
 
 
 @cache
@@ -54,32 +58,12 @@ def limits() -> frozenset[str]:
 @cache
 def rules() -> tuple[Rule, ...]:
     """Every rule, in the order of the file."""
-    text = resources.files("leadline.tracing").joinpath("rules.yaml").read_text(encoding="utf-8")
-    return read_rules(text)
+    return read_rules(text_of("leadline.tracing", _SOURCE))
 
 
 def read_rules(text: str) -> tuple[Rule, ...]:
     """The rules of a table. Raises SpecError where one lacks a part or has one too many."""
-    entries: dict[str, dict[str, Any]] = read_table(text, "rules.yaml").value
-    found = []
-    for name, entry in entries.items():
-        try:
-            rule = Rule(name=name, **{**entry, "unless": tuple(entry.get("unless", ()))})
-        except TypeError as error:
-            raise SpecError(f"{error}", "see the head of the file", source="rules.yaml", key=name) from None
-        if rule.of not in VIEWS:
-            raise SpecError(
-                f"{rule.of!a} is no view",
-                f"use one of {', '.join(VIEWS)}",
-                source="rules.yaml",
-                key=name,
-            )
-        if rule.time not in TIMES:
-            raise SpecError(
-                f"{rule.time!a} is no time", f"use one of {', '.join(TIMES)}", source="rules.yaml", key=name
-            )
-        found.append(rule)
-    return tuple(found)
+    return entries(text, _SOURCE, Rule)
 
 
 def _most_exact(found: Sequence[TraceFinding], table: Sequence[Rule]) -> list[TraceFinding]:
@@ -132,7 +116,7 @@ def unasked(
         asked = [rule for rule in table if rule.of == view and rule.name not in held]
         if not asked:
             continue
-        nulls = ", ".join(f"count(*) FILTER (WHERE ({_written(rule)}) IS NULL)" for rule in asked)
+        nulls = ", ".join(f"count(*) FILTER (WHERE ({rule.filled(rule.seen)}) IS NULL)" for rule in asked)
         counts = connection.execute(f"SELECT {nulls} FROM {view}").fetchall()[0]  # noqa: S608
         found += [_unasked(connection, rule) for rule, count in zip(asked, counts, strict=True) if count]
     return tuple(found)
@@ -140,18 +124,13 @@ def unasked(
 
 def _unasked(connection: duckdb.DuckDBPyConnection, rule: Rule) -> RuleUnasked:
     columns = {row[0] for row in connection.execute(f"DESCRIBE {rule.of}").fetchall()}
-    names = sorted(columns & set(_WORD.findall(rule.where)))
+    names = sorted(columns & set(_WORD.findall(rule.seen)))
     lacking = ", ".join(f"bool_or({name} IS NULL)" for name in names)
-    query = f"SELECT {lacking} FROM {rule.of} WHERE ({_written(rule)}) IS NULL"  # noqa: S608
+    query = f"SELECT {lacking} FROM {rule.of} WHERE ({rule.filled(rule.seen)}) IS NULL"  # noqa: S608
     lacks = connection.execute(query).fetchall()[0]
     return RuleUnasked(
         rule.name, rule.title, tuple(name for name, lack in zip(names, lacks, strict=True) if lack)
     )
-
-
-def _written(rule: Rule) -> str:
-    """Its condition with the thresholds in it: rules of one query may have the same names for them."""
-    return re.sub(r"\$(\w+)", lambda found: repr(rule.thresholds[found[1]]), rule.where)
 
 
 def _run(connection: duckdb.DuckDBPyConnection) -> _Run:
@@ -167,12 +146,12 @@ def _apply(connection: duckdb.DuckDBPyConnection, rule: Rule, run: _Run) -> Trac
     """A cost that cannot be reckoned stays unknown; a known one never exceeds the time measured."""
     import duckdb
 
-    costed = (
+    costed = rule.filled(
         f"SELECT * EXCLUDE (cost_given, cost_limit), "  # noqa: S608 - the package's own table
         f"CASE WHEN cost_given IS NULL OR cost_limit IS NULL THEN NULL"
         f" ELSE greatest(0, least(cost_given, cost_limit)) END AS cost_s"
         f" FROM (SELECT *, ({rule.cost})::DOUBLE AS cost_given, ({rule.at_most})::DOUBLE AS cost_limit"
-        f" FROM {rule.of} WHERE {rule.where})"
+        f" FROM {rule.of} WHERE {rule.seen})"
     )
     # Sums apart from examples, and of these what is said of them: all columns of every row that holds are
     # most of what a rule costs.
@@ -180,17 +159,16 @@ def _apply(connection: duckdb.DuckDBPyConnection, rule: Rule, run: _Run) -> Trac
     names = _said_of(rule)
     columns = ", ".join(f'"{name}"' for name in names) or "cost_s"
     query = f"SELECT {columns} FROM ({costed}) ORDER BY cost_s DESC NULLS LAST LIMIT {EXAMPLES_MAX}"  # noqa: S608
-    used = {name: value for name, value in rule.thresholds.items() if f"${name}" in costed}
     try:
-        count, cost_s = connection.execute(sums, used).fetchall()[0]
+        count, cost_s = connection.execute(sums).fetchall()[0]
         if not count:
             return None
-        records = connection.execute(query, used).fetchall()
+        records = connection.execute(query).fetchall()
     except duckdb.Error as error:
         raise SpecError(
             str(error).splitlines()[0],
             "see the columns in docs/trace.md",
-            source="rules.yaml",
+            source=_SOURCE,
             key=rule.name,
         ) from None
     rows = [dict(zip(names, record, strict=False)) for record in records]
@@ -203,7 +181,7 @@ def _apply(connection: duckdb.DuckDBPyConnection, rule: Rule, run: _Run) -> Trac
         saves_s=saves_s,
         time=rule.time,
         how=rule.how,
-        change=rule.change,
+        change=rule.remedy,
         examples=tuple(_example(rule, row) for row in rows),
         subjects=tuple(str(row[_NAMES[rule.of]]) for row in rows) if rule.of in _NAMES else (),
     )
@@ -216,28 +194,6 @@ def _said_of(rule: Rule) -> list[str]:
 
 
 def _example(rule: Rule, row: dict[str, Any]) -> str:
-    words = rule.evidence.format(**{name: Shown(value) for name, value in row.items()})
+    words = rule.evidence.format_map(ShownFigures(row))
     subject = row.get(_NAMES.get(rule.of, ""))
     return f"{subject}: {words}" if subject else words
-
-
-class Shown:
-    """A value that a template prints as count, size, seconds, share or text."""
-
-    def __init__(self, value: Any) -> None:
-        self._value = value
-
-    def __format__(self, form: str) -> str:
-        if self._value is None:
-            return "an unknown number"
-        forms: dict[str, Callable[[Any], str]] = {
-            "count": lambda value: f"{value:,.0f}",
-            "size": units.format_size,
-            "seconds": lambda value: units.format_quantity(value, "s"),
-            "share": units.format_percent,
-            "latency": lambda value: units.format_latency(value * units.NS_PER_S),
-            "ms": lambda value: units.format_latency(value * 1e6),
-            "decimal": lambda value: f"{value:.2g}",
-            "cores": lambda value: f"{value:.2f}",
-        }
-        return str(forms.get(form, str)(self._value))

@@ -4,18 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import cache
-from importlib import resources
 from typing import Any, Literal
 
 from leadline.analysis.chain import JOINED, NOBODY, Travel, travel_read, travel_written
 from leadline.analysis.models.simple import STRIPE_UNIT_BYTES, Protection, small_write_amplification
+from leadline.knowledge.tables import table_of
 from leadline.plan.model import PlannedCell
 from leadline.store.tables import TrialRow
 from leadline.study.target import CephAccess, TargetFacts
 from leadline.units import exact_size, format_number
 from leadline.verdict.model import Chain, ChainPlace
 from leadline.workloads.judged import judged
-from leadline.written.yaml_source import read_table
 
 _BEHIND_THE_HOST = ("gateway", "wire", "osd", "server", "device")
 
@@ -23,9 +22,7 @@ _BEHIND_THE_HOST = ("gateway", "wire", "osd", "server", "device")
 @cache
 def vocabulary() -> dict[str, Any]:
     """The words and thresholds of `chain.yaml`."""
-    text = resources.files("leadline.verdict").joinpath("chain.yaml").read_text(encoding="utf-8")
-    found: dict[str, Any] = read_table(text, "chain.yaml").value
-    return found
+    return table_of("leadline.verdict", "chain.yaml")
 
 
 def place_words(name: str, kind: Literal["short", "read", "written"]) -> str:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterator, Mapping, Sequence
-from importlib import resources
 from typing import Any
 
 from leadline.analysis.cells import CellTable, compare_cells
+from leadline.knowledge.tables import table_of
 from leadline.study.left_out import LeftOut
 from leadline.study.schemes import access
 from leadline.units import format_number, format_quantity
@@ -16,16 +16,13 @@ from leadline.verdict.compared.pair import Pair
 from leadline.verdict.model import Quantity, Statement
 from leadline.verdict.ways import EMULATED, MeasuredWay, WayColumn
 from leadline.workloads.judged import metric_kind
-from leadline.written.yaml_source import read_table
 
 _MANY = 6  # reasons below one sentence
 
 
 @functools.cache
 def _rules() -> Mapping[str, Mapping[str, Any]]:
-    text = (resources.files("leadline.verdict") / "ways.yaml").read_text(encoding="utf-8")
-    value: Mapping[str, Mapping[str, Any]] = read_table(text, "ways.yaml").value
-    return value
+    return table_of("leadline.verdict", "ways.yaml")
 
 
 def way_statements(

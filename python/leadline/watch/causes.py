@@ -4,20 +4,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import cache
-from importlib import resources
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
-from leadline.errors import SpecError
-from leadline.lighter import duckdb_in_memory
-from leadline.tracing.rules import Shown
-from leadline.written.yaml_source import read_table
+from leadline.knowledge.evaluator import RuleCondition, answered
+from leadline.knowledge.shown import ShownFigures
+from leadline.knowledge.tables import entries, text_of
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from leadline.watch.figures import WatchFacts
 
 _SOURCE = "causes.yaml"
+_TEXTS = frozenset({"client_thread", "health", "checks", "slowest_osd", "longest_wait"})
 
 
 @dataclass(frozen=True)
@@ -27,12 +24,12 @@ class CauseRule:
     name: str
     asks: Literal["load", "limit"]
     title: str
-    where: str
+    seen: str
     evidence: str
-    change: str
-    share: str = "NULL"
+    remedy: str
+    share: str = ""
     direct: bool = False
-    thresholds: dict[str, float] = field(default_factory=dict)
+    thresholds: dict[str, int | float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -63,57 +60,36 @@ class Judgement:
 @cache
 def rules() -> tuple[CauseRule, ...]:
     """Every rule, in the order of the file."""
-    return read_rules(resources.files("leadline.watch").joinpath(_SOURCE).read_text(encoding="utf-8"))
+    return read_rules(text_of("leadline.watch", _SOURCE))
 
 
 def read_rules(text: str) -> tuple[CauseRule, ...]:
     """The rules of a table. Raises SpecError where one lacks a part, or has one too many."""
-    found = []
-    entries: dict[str, dict[str, Any]] = read_table(text, _SOURCE).value
-    for name, entry in entries.items():
-        try:
-            rule = CauseRule(name=name, **entry)
-        except TypeError as error:
-            raise SpecError(str(error), "see the head of the file", source=_SOURCE, key=name) from None
-        if rule.asks not in ("load", "limit"):
-            raise SpecError(f"{rule.asks!a} is no question", "use load or limit", source=_SOURCE, key=name)
-        found.append(rule)
-    return tuple(found)
+    return entries(text, _SOURCE, CauseRule)
 
 
 def judge(facts: WatchFacts, table: tuple[CauseRule, ...] | None = None) -> Judgement:
     """The rules that hold for what was seen."""
-    held = _held(facts.values, rules() if table is None else table)
+    asked = rules() if table is None else table
+    conditions = [_condition(rule) for rule in asked]
+    shown = ShownFigures(facts.values)
+    held = [
+        (rule, _cause(rule, answer.share, shown))
+        for rule, answer in zip(asked, answered([facts.values], _TEXTS, conditions)[0], strict=True)
+        if answer.holds
+    ]
     ordered = sorted(held, key=lambda pair: pair[1].order)
     return Judgement(
-        load=tuple(cause for asks, cause in ordered if asks == "load"),
-        limit=tuple(cause for asks, cause in ordered if asks == "limit"),
+        load=tuple(cause for rule, cause in ordered if rule.asks == "load"),
+        limit=tuple(cause for rule, cause in ordered if rule.asks == "limit"),
     )
 
 
-def _held(values: Mapping[str, Any], table: tuple[CauseRule, ...]) -> list[tuple[str, Cause]]:
-    import duckdb
-
-    names = list(values)
-    columns = ", ".join(
-        f'?::{"VARCHAR" if isinstance(value, str) else "DOUBLE"} AS "{name}"'
-        for name, value in values.items()
+def _condition(rule: CauseRule) -> RuleCondition:
+    return RuleCondition(
+        rule.name, rule.seen, rule.share, _SOURCE, "docs/watch.md", thresholds=rule.thresholds
     )
-    found: list[tuple[str, Cause]] = []
-    with duckdb_in_memory() as connection:
-        connection.execute(f"CREATE TABLE seen AS SELECT {columns}", [values[name] for name in names])
-        for rule in table:
-            query = f"SELECT ({rule.share})::DOUBLE FROM seen WHERE {rule.where}"  # noqa: S608 - our own table
-            used = {name: value for name, value in rule.thresholds.items() if f"${name}" in query}
-            try:
-                answer = connection.execute(query, used).fetchone()
-            except duckdb.Error as error:
-                words = str(error).splitlines()[0]
-                raise SpecError(
-                    words, "see the figures in docs/watch.md", source=_SOURCE, key=rule.name
-                ) from None
-            if answer is not None:
-                evidence = rule.evidence.format(**{name: Shown(value) for name, value in values.items()})
-                cause = Cause(rule.name, rule.title, answer[0], evidence, rule.change, rule.direct)
-                found.append((rule.asks, cause))
-    return found
+
+
+def _cause(rule: CauseRule, share: float | None, shown: ShownFigures) -> Cause:
+    return Cause(rule.name, rule.title, share, rule.evidence.format_map(shown), rule.remedy, rule.direct)

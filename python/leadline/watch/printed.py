@@ -232,9 +232,9 @@ _FIGURES: tuple[tuple[str, tuple[tuple[str, str, str], ...]], ...] = (
         (
             ("health", "health", "text"),
             ("used", "used_share", "1"),
-            ("median commit of OSDs", "median_osd_ms", "ms"),
+            ("median commit of OSDs", "median_osd_s", "latency"),
             ("slowest OSD", "slowest_osd", "text"),
-            ("its commit", "slowest_osd_ms", "ms"),
+            ("its commit", "slowest_osd_s", "latency"),
         ),
     ),
 )
@@ -256,8 +256,8 @@ def figure_lines(facts: WatchFacts) -> Iterable[str]:
 def _figure(value: float | str, unit: str) -> str:
     if isinstance(value, str):
         return value
-    if unit == "ms":
-        return units.format_latency(value * 1e6)
+    if unit == "latency":
+        return units.format_latency(value * units.NS_PER_S)
     return units.format_quantity(value, unit) if unit else units.format_number(value)
 
 

@@ -35,7 +35,7 @@ class StandingCall:
 
 
 @dataclass(frozen=True)
-class _Shown:
+class _Look:
     text: str
     used_ns: int
     call: StandingCall
@@ -46,7 +46,7 @@ class StandingCalls:
 
     def __init__(self, proc: Path = Path("/proc")) -> None:
         self._proc = proc
-        self._shown: dict[tuple[int, str], _Shown] = {}
+        self._shown: dict[tuple[int, str], _Look] = {}
         self._ended: list[StandingCall] = []
         self._met: set[int] = set()
         self._threads: dict[int, ProcessThreads] = {}
@@ -74,7 +74,7 @@ class StandingCalls:
             if was is not None:
                 self._end(was.call)
             began = StandingCall(pid, call, place, now_s, now_s, first)
-            self._shown[pid, thread] = _Shown(text, used_ns, began)
+            self._shown[pid, thread] = _Look(text, used_ns, began)
         for was in before.values():
             self._end(was.call)
 

@@ -6,9 +6,8 @@ import functools
 import re
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
-from importlib import resources
 
-from leadline.written.yaml_source import read_table
+from leadline.knowledge.tables import entries, text_of
 
 _RELEASE = re.compile(r"\bceph version (\d+\.\d+\.\d+)")
 
@@ -17,27 +16,18 @@ _RELEASE = re.compile(r"\bceph version (\d+\.\d+\.\d+)")
 class BadRelease:
     """One entry of the table; see its head."""
 
+    name: str
     releases: tuple[str, ...]
     words: str
     source: str
-    made: bool
-    pool_flag: str
+    made: bool = False
+    pool_flag: str = ""
 
 
 @functools.cache
 def bad_releases() -> tuple[BadRelease, ...]:
     """Every entry, in the order of the file."""
-    text = (resources.files("leadline") / "check" / "releases.yaml").read_text(encoding="utf-8")
-    return tuple(
-        BadRelease(
-            tuple(str(one) for one in value["releases"]),
-            value["words"],
-            value["source"],
-            bool(value.get("made")),
-            value.get("pool_flag", ""),
-        )
-        for value in read_table(text, "releases.yaml").value.values()
-    )
+    return entries(text_of("leadline.check", "releases.yaml"), "releases.yaml", BadRelease)
 
 
 def release_in(version: str) -> str | None:

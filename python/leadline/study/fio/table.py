@@ -5,10 +5,9 @@ from __future__ import annotations
 import functools
 from collections.abc import Mapping
 from dataclasses import dataclass
-from importlib import resources
-from typing import Literal
+from typing import Any, Literal
 
-from leadline.written.yaml_source import read_table
+from leadline.knowledge.tables import table_of
 
 How = Literal["kept", "differs", "kept_on", "free", "refused"]
 
@@ -25,9 +24,9 @@ class Known:
 @functools.cache
 def known_options() -> Mapping[str, Known]:
     """Every option that the table knows, under each of its names."""
-    text = (resources.files("leadline") / "study" / "fio" / "options.yaml").read_text(encoding="utf-8")
     found: dict[str, Known] = {}
-    for how, rows in read_table(text, "options.yaml").value.items():
+    how: Any
+    for how, rows in table_of("leadline.study.fio", "options.yaml").items():
         for names, words in rows.items():
             every = [name.strip() for name in names.split(",")]
             found |= {name: Known(every[0], how, words) for name in every}

@@ -4,19 +4,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import cache
-from importlib import resources
-from typing import Any
 
+from leadline.knowledge.tables import entries, text_of
 from leadline.tracing.counters import FileCounters
 from leadline.tracing.segment_columns import SegmentColumns
 from leadline.tracing.sources.strace_processes import Description, Family, Process
-from leadline.written.yaml_source import read_table
 
 
 @dataclass(frozen=True, slots=True)
 class CallKind:
     """One entry of `calls.yaml`, where the words are explained."""
 
+    name: str
     does: str
     kind: str | None = None
     descriptor: int | None = None
@@ -40,9 +39,8 @@ class CallKind:
 @cache
 def call_kinds() -> dict[str, CallKind]:
     """Every known call by its name."""
-    source = resources.files("leadline.tracing.sources").joinpath("calls.yaml").read_text(encoding="utf-8")
-    entries: dict[str, dict[str, Any]] = read_table(source, "calls.yaml").value
-    return {name: CallKind(**entry) for name, entry in entries.items()}
+    found = entries(text_of("leadline.tracing.sources", "calls.yaml"), "calls.yaml", CallKind)
+    return {one.name: one for one in found}
 
 
 @dataclass(slots=True)

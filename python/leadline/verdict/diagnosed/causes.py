@@ -4,26 +4,23 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
-from importlib import resources
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 from leadline.errors import SpecError
-from leadline.lighter import duckdb_in_memory
-from leadline.units import format_latency, format_percent, format_rate, format_size
-from leadline.written.yaml_source import read_table
+from leadline.knowledge.evaluator import Answered, RuleCondition, answered
+from leadline.knowledge.shown import ShownFigures
+from leadline.knowledge.tables import entries, text_of
 
 if TYPE_CHECKING:
-    import duckdb
-
     from leadline.study.target import TargetFacts
     from leadline.verdict.diagnosed.seen.values import Figures
 
 Place = Literal["load", "client", "host", "network", "proxy", "osd", "mds", "cluster"]
 EXPERIMENTS = ("depth", "jobs", "block", "syncs", "way")  # see experiments.py
-TOLD = ("direct", "full", "rest", "aside")
+_MANUAL = "docs/diagnosis.md"
 # What a share is of; one kind is never compared with another.
 SHARE_KINDS = {"time": "of the time", "part": "of the measured time", "full": "full"}
 PLACES: tuple[Place, ...] = ("load", "client", "host", "network", "proxy", "osd", "mds", "cluster")
@@ -68,7 +65,7 @@ class CauseEntry:
     measured_by: str = ""
     which: str = ""
     against: tuple[Mapping[str, str], ...] = ()
-    thresholds: Mapping[str, float] = field(default_factory=dict)
+    thresholds: Mapping[str, int | float] = field(default_factory=dict)
     predicts: Mapping[str, float | str] = field(default_factory=dict)
     every_device: bool = False
 
@@ -99,8 +96,7 @@ class CauseInTrial:
 @cache
 def causes() -> tuple[CauseEntry, ...]:
     """Every cause, place by place along the way."""
-    table = resources.files("leadline.verdict.diagnosed").joinpath("table")
-    texts = ((place, table.joinpath(f"{place}.yaml").read_text(encoding="utf-8")) for place in PLACES)
+    texts = ((place, text_of("leadline.verdict.diagnosed", _file_of(place))) for place in PLACES)
     return tuple(one for place, text in texts for one in read_causes(text, place))
 
 
@@ -134,33 +130,20 @@ def of_itself(table: tuple[CauseEntry, ...]) -> tuple[CauseEntry, ...]:
 
 def read_causes(text: str, place: Place) -> tuple[CauseEntry, ...]:
     """The causes of a place. Raises SpecError where one lacks a part, or has one too many."""
-    entries: dict[str, dict[str, Any]] = read_table(text, f"{place}.yaml").value
-    found = []
-    for name, entry in entries.items():
-        try:
-            parts: dict[str, Any] = {key: _frozen(value) for key, value in entry.items()}
-            one = CauseEntry(name=name, place=place, **parts)
-        except TypeError as error:
-            raise SpecError(str(error), "see CauseEntry", source=_file_of(place), key=name) from None
-        if one.told not in TOLD:
-            words = f"use one of {', '.join(TOLD)}"
-            raise SpecError(f"{one.told!a} is no way to tell", words, source=_file_of(place), key=name)
+    source = _file_of(place)
+    found = entries(text, source, CauseEntry, place=place)
+    for one in found:
         if (not one.share or one.share_kind not in SHARE_KINDS) and (one.share or not one.measured_by):
             words = f"give a share with a share_kind of {', '.join(SHARE_KINDS)}, or what would measure it"
-            raise SpecError("its share is measured by nothing", words, source=_file_of(place), key=name)
+            raise SpecError("its share is measured by nothing", words, source=source, key=one.name)
         for experiment in set(one.predicts) - set(EXPERIMENTS):
             words = f"use some of {', '.join(EXPERIMENTS)}"
-            raise SpecError(f"{experiment!a} is no experiment", words, source=_file_of(place), key=name)
-        found.append(one)
-    return tuple(found)
+            raise SpecError(f"{experiment!a} is no experiment", words, source=source, key=one.name)
+    return found
 
 
 def _file_of(place: Place) -> str:
     return f"table/{place}.yaml"
-
-
-def _frozen(value: Any) -> Any:
-    return tuple(value) if isinstance(value, list) else value
 
 
 def judged(
@@ -171,34 +154,17 @@ def judged(
     All trials and causes in one question: a report has hundreds of trials. Raises SpecError where an entry
     names a figure that there is none of.
     """
-    import pyarrow as pa
-
-    found: list[dict[str, CauseInTrial]] = [{} for _ in trials]
-    if not trials:
-        return found
-    columns = {
-        name: pa.array([None if one[name] is None else str(one[name]) for one in trials], pa.string())
-        if name in _TEXTS
-        else pa.array([one[name] for one in trials], pa.float64())
-        for name in trials[0]
-    }
-    rows = pa.table({**columns, _NUMBER: pa.array(range(len(trials)), pa.int64())})
-    entries = causes() if table is None else table
-    # A few hundred rows: to share them among threads takes longer than to look at them.
-    with duckdb_in_memory(threads=1) as connection:
-        connection.register("given", rows)
-        connection.execute("CREATE TABLE trial AS SELECT * FROM given")
-        answers = _answers(connection, entries)
-    for number, (figures, answer) in enumerate(zip(trials, answers, strict=True)):
+    table = causes() if table is None else table
+    answers = answered(trials, _TEXTS, [_condition(cause) for cause in table])
+    found = []
+    for figures, given in zip(trials, answers, strict=True):
         shown = ShownFigures(figures)
-        rest = iter(answer)
-        for cause in entries:
-            said = [next(rest) for _ in range(2 + len(cause.against))]
-            found[number][cause.name] = _judged(cause, figures, shown, said)
+        found.append(
+            {cause.name: _judged(cause, figures, shown, one) for cause, one in zip(table, given, strict=True)}
+        )
     return found
 
 
-_NUMBER = "number of the trial"  # no figure is called so
 # Figures that are names: everything else is a number.
 _TEXTS = frozenset(
     {"client_thread", "port", "slowest_port", "resent_at", "slow_osd", "loaded_osd", "blocked_osd"}
@@ -221,19 +187,25 @@ _TEXTS = frozenset(
 )
 
 
-def _judged(cause: CauseEntry, figures: Figures, shown: ShownFigures, said: Sequence[Any]) -> CauseInTrial:
-    """What one trial says of a cause; `said`: whether it holds, its share, and each condition against it."""
-    holds, share, *against = said
+def _condition(cause: CauseEntry) -> RuleCondition:
+    against = tuple(one["where"] for one in cause.against)
+    source = _file_of(cause.place)
+    return RuleCondition(cause.name, cause.seen, cause.share, source, _MANUAL, against, cause.thresholds)
+
+
+def _judged(cause: CauseEntry, figures: Figures, shown: ShownFigures, said: Answered) -> CauseInTrial:
+    """What one trial says of a cause."""
     try:
         lacks = tuple(name for name in cause.needs if figures[name] is None)
-        if lacks or not holds:
+        if lacks or not said.holds:
             return CauseInTrial(cause.name, None if lacks else False, lacks=lacks)
         unmeasured = tuple(name for name in figures_in(cause.share) if figures[name] is None)
         title, evidence = cause.title.format_map(shown), cause.evidence.format_map(shown)
     except KeyError as error:
-        raise _wrong(cause, error) from None
-    words = tuple(one["words"] for one, speaks in zip(cause.against, against, strict=True) if speaks)
-    return CauseInTrial(cause.name, True, _measured(cause, share), title, evidence, words, unmeasured)
+        raise _condition(cause).wrong(str(error)) from None
+    words = tuple(one["words"] for one, speaks in zip(cause.against, said.against, strict=True) if speaks)
+    share = _measured(cause, said.share)
+    return CauseInTrial(cause.name, True, share, title, evidence, words, unmeasured)
 
 
 def figures_in(share: str) -> tuple[str, ...]:
@@ -251,75 +223,4 @@ def _measured(cause: CauseEntry, share: float | None) -> float | None:
     return min(max(share, 0.0), 1.0)
 
 
-def _answers(connection: duckdb.DuckDBPyConnection, table: Sequence[CauseEntry]) -> list[tuple[Any, ...]]:
-    """Of each trial what it says of all causes, one after the other, asked at once."""
-    import duckdb
-
-    wanted = [expression for cause in table for expression in _expressions(cause)]
-    values = {
-        f"{cause.name}_{name}": value
-        for cause in table
-        for name, value in cause.thresholds.items()
-        if any(f"${cause.name}_{name}" in expression for expression in _expressions(cause))
-    }
-    query = f'SELECT {", ".join(wanted)} FROM trial ORDER BY "{_NUMBER}"'  # noqa: S608 - our own table
-    try:
-        return connection.execute(query, values).fetchall() if wanted else []
-    except duckdb.Error as error:
-        if len(table) == 1:
-            raise _wrong(table[0], error) from None
-        for cause in table:  # one of them is wrong, and is named
-            _answers(connection, (cause,))
-        raise
-
-
-def _expressions(cause: CauseEntry) -> list[str]:
-    """Whether it holds, with which share, and whether each condition against it does."""
-    seen = f"coalesce({cause.seen}, false)"
-    share = f"CASE WHEN {seen} THEN ({cause.share or 'NULL'})::DOUBLE END"
-    against = [f"coalesce({one['where']}, false)" for one in cause.against]
-    return [re.sub(r"\$(\w+)", rf"${cause.name}_\1", one) for one in (seen, share, *against)]
-
-
-def _wrong(cause: CauseEntry, error: Exception) -> SpecError:
-    words, remedy = str(error).splitlines()[0], "see the figures in docs/diagnosis.md"
-    return SpecError(words, remedy, source=_file_of(cause.place), key=cause.name)
-
-
 _AT_MOST = 1.1  # of a request's time by two observers, whose samples differ a little
-_WHOLE = 100  # from here on two digits are too few, and would have an exponent
-
-
-class ShownFigure:
-    """A figure that a template prints as count, size, rate, share, latency or decimal."""
-
-    def __init__(self, value: Any) -> None:
-        self._value = value
-
-    def __format__(self, form: str) -> str:
-        value = self._value
-        if value is None:
-            return "an unknown number" if form else "one that is not known"
-        if form == "count":
-            return f"{value:,.0f}"
-        if form == "decimal":
-            return f"{value:.2g}" if abs(value) < _WHOLE else f"{value:,.0f}"
-        forms: dict[str, Callable[[float], str]] = {
-            "size": format_size,
-            "rate": format_rate,
-            "share": lambda share: f"{100 * share:.0f} %",
-            "percent": format_percent,
-            "latency": lambda seconds: format_latency(seconds * 1e9),
-        }
-        return str(forms.get(form, str)(value))
-
-
-class ShownFigures(dict[str, ShownFigure]):
-    """Figures as a template prints them, made when one asks: most causes do not hold, and ask for none."""
-
-    def __init__(self, figures: Mapping[str, Any]) -> None:
-        super().__init__()
-        self._figures = figures
-
-    def __missing__(self, name: str) -> ShownFigure:
-        return ShownFigure(self._figures[name])

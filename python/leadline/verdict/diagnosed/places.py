@@ -10,7 +10,8 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean
 
-from leadline.verdict.diagnosed.causes import CauseEntry, ShownFigures
+from leadline.knowledge.shown import ShownFigures
+from leadline.verdict.diagnosed.causes import CauseEntry
 from leadline.verdict.diagnosed.seen.values import Figures
 from leadline.verdict.sections.charts import PlaceUse
 

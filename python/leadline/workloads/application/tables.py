@@ -5,17 +5,16 @@ A series is one command on one target; its cells differ in the number of copies 
 
 from __future__ import annotations
 
-import functools
 import itertools
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from importlib import resources
 
 from leadline.analysis.cells import CellTable
 from leadline.analysis.metrics import PROGRAM_METRICS
 from leadline.analysis.models.simple import copies_time_s, fit_copies
 from leadline.analysis.statistics.means import arithmetic_mean, geometric_mean
+from leadline.knowledge.tables import numbers
 from leadline.plan.model import PlannedCell
 from leadline.store.tables import TrialRow
 from leadline.verdict.model import Cell, FigureRow, FigureTable, Quantity, State, worst
@@ -30,7 +29,6 @@ from leadline.workloads.application.figures import (
     copies_of,
 )
 from leadline.workloads.application.job import ApplicationJob
-from leadline.written.yaml_source import read_table
 
 SHARES = (*(f"{kind}_share" for kind in KINDS), "compute_share", "wait_share")
 _MEAN = "mean"
@@ -241,11 +239,9 @@ def cpus_of(places: Sequence[CopiesCell]) -> int | None:
     return max((cpus for cpus in found if isinstance(cpus, int)), default=None)
 
 
-@functools.cache
 def thresholds() -> Mapping[str, float]:
     """The table of `thresholds.yaml`."""
-    text = (resources.files("leadline.workloads.application") / "thresholds.yaml").read_text(encoding="utf-8")
-    return {str(name): float(value) for name, value in read_table(text, "thresholds.yaml").value.items()}
+    return numbers(__package__)
 
 
 def model_of(places: Sequence[CopiesCell]) -> ApplicationModel | None:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import functools
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from importlib import resources
 
 from leadline.analysis.cells import CellTable
 from leadline.analysis.statistics.means import geometric_mean
+from leadline.knowledge.tables import numbers
 from leadline.plan.model import PlannedCell
 from leadline.store.tables import TrialRow
 from leadline.study.left_out import LeftOut
@@ -25,7 +24,6 @@ from leadline.verdict.model import (
 )
 from leadline.workloads.coherence.figures import Lag, answers_of, lag_of
 from leadline.workloads.coherence.job import LAGS, LOCKS, SHARED, WORDS, CoherenceJob
-from leadline.written.yaml_source import read_table
 
 _EVIDENCE_MAX = 4
 _MATRIX = (
@@ -35,11 +33,9 @@ _MATRIX = (
 _SEEING, _LOCKING, _SHARING = range(3)  # the order of sentences
 
 
-@functools.cache
 def thresholds() -> Mapping[str, float]:
-    """The table of `coherence.yaml`."""
-    text = (resources.files("leadline.workloads.coherence") / "thresholds.yaml").read_text(encoding="utf-8")
-    return {str(name): float(value) for name, value in read_table(text, "coherence.yaml").value.items()}
+    """The table of `thresholds.yaml`."""
+    return numbers(__package__)
 
 
 @dataclass(frozen=True)

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import functools
 import json
 from collections.abc import Mapping
-from importlib import resources
 
+from leadline.knowledge.tables import numbers
 from leadline.store.tables import TrialRow
-from leadline.written.yaml_source import read_table
 
 STAGE_TIME = "stage_time_"
 
@@ -32,8 +30,6 @@ def stage_times(trial: TrialRow) -> dict[str, float]:
     return {f"{STAGE_TIME}{name}": sum(found) / len(found) for name, found in seconds.items()}
 
 
-@functools.cache
 def thresholds() -> Mapping[str, float]:
-    """The table of `pipeline.yaml`."""
-    text = (resources.files("leadline.workloads.pipeline") / "thresholds.yaml").read_text(encoding="utf-8")
-    return {str(name): float(value) for name, value in read_table(text, "pipeline.yaml").value.items()}
+    """The table of `thresholds.yaml`."""
+    return numbers(__package__)

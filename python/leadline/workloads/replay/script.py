@@ -11,15 +11,14 @@ import heapq
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
-from importlib import resources
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from leadline.errors import ResultError
+from leadline.knowledge.tables import table_of
 from leadline.tracing.tables import TraceTables
-from leadline.written.yaml_source import read_table
 
 # The numbers of the script's format (crates/engine/src/replay/script.rs).
 KINDS = (
@@ -196,9 +195,7 @@ def _looked_up(files: Ints, number_of: dict[int, int]) -> Ints:
 @cache
 def vocabulary() -> dict[str, Any]:
     """`replay_calls.yaml`."""
-    text = resources.files("leadline.workloads.replay").joinpath("calls.yaml").read_text(encoding="utf-8")
-    found: dict[str, Any] = read_table(text, "calls.yaml").value
-    return found
+    return table_of("leadline.workloads.replay", "calls.yaml")
 
 
 def _call_kinds(names: Sequence[str]) -> tuple[Ints, dict[str, str]]:

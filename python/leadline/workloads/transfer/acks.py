@@ -6,26 +6,22 @@ trial's start. When something is called a stall or together is in `thresholds.ya
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from importlib import resources
 
 import numpy as np
 from numpy.typing import NDArray
 
+from leadline.knowledge.tables import numbers
 from leadline.store.own.acks import Acks
-from leadline.written.yaml_source import read_table
 
 Seconds = NDArray[np.float64]
 _ROTATIONS = 199  # of a randomisation test; with none beyond, chance has less than 1 in 200
 
 
-@functools.cache
 def thresholds() -> Mapping[str, float]:
     """The table of `thresholds.yaml`."""
-    text = (resources.files("leadline.workloads.transfer") / "thresholds.yaml").read_text(encoding="utf-8")
-    return {str(name): float(value) for name, value in read_table(text, "thresholds.yaml").value.items()}
+    return numbers(__package__)
 
 
 @dataclass(frozen=True)
