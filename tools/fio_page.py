@@ -14,8 +14,8 @@ from pathlib import Path
 
 from leadline.errors import SpecError
 from leadline.study import schemes
+from leadline.study.fio.asked import How, Known, known_options
 from leadline.study.fio.document import read_job_file
-from leadline.study.fio.table import How, Known, known_options
 from leadline.study.study import parse_study
 
 PAGE = Path(__file__).parent.parent / "docs" / "fio.md"

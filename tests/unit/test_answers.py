@@ -16,8 +16,7 @@ from leadline.analysis.cells import CellTable
 from leadline.analysis.metrics import Measured
 from leadline.study.library import load_study
 from leadline.verdict.answers.certain import factor_words
-from leadline.verdict.answers.compose import question_of
-from leadline.verdict.answers.cost import wider
+from leadline.verdict.answers.compose import question_of, wider
 from leadline.verdict.answers.leading import find_leaders
 from leadline.verdict.answers.words import against_base, figures_alone, leaders_of
 from leadline.verdict.model import UNUSABLE, Comparison, MoreBlocks, Outcome, Quantity, State

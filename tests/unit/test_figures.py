@@ -12,7 +12,7 @@ from leadline.analysis.cells import CellTable, compare_cells, tabulate
 from leadline.analysis.metrics import Measured, add_latency
 from leadline.verdict.compared.comparisons import compare_targets
 from leadline.verdict.model import State
-from leadline.workloads.io.figures import io_metrics
+from leadline.workloads.io.judged import io_metrics
 from leadline.workloads.judged import metric_kind
 
 

@@ -8,7 +8,7 @@ from builders import cell
 
 from leadline.verdict.codes.catalogue import catalogue
 from leadline.verdict.face import OwnCells
-from leadline.workloads.io.verified import verified_section
+from leadline.workloads.io.judged import verified_section
 from leadline.workloads.judged import KINDS, known_metrics, metric_kind
 
 

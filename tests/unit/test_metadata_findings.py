@@ -23,9 +23,8 @@ from leadline.verdict.compared.comparisons import compare_targets
 from leadline.verdict.model import Cell, Quantity, Validity
 from leadline.verdict.words import statements
 from leadline.workloads.judged import known_metrics, measure_of, metric_kind
-from leadline.workloads.metadata.figures import operation_metrics
 from leadline.workloads.metadata.job import MetadataJob
-from leadline.workloads.metadata.judged import JudgedMetadata
+from leadline.workloads.metadata.judged import JudgedMetadata, operation_metrics
 
 JOB = MetadataJob(
     operations=("create", "stat"),

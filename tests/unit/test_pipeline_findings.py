@@ -29,6 +29,7 @@ from leadline.verdict.sections.charts import StageBars
 from leadline.verdict.sections.section import Panels, Section
 from leadline.workloads.application.planned import program_seconds
 from leadline.workloads.judged import measure_of, metric_kind
+from leadline.workloads.pipeline.conducted import stage_traces
 from leadline.workloads.pipeline.figures import metric_stage
 from leadline.workloads.pipeline.job import Stage
 from leadline.workloads.pipeline.judged import JudgedPipeline
@@ -40,7 +41,6 @@ from leadline.workloads.pipeline.tables import (
     lines_of,
     pipeline_section,
 )
-from leadline.workloads.pipeline.traced import stage_traces
 from leadline.workloads.pipeline.words import pipeline_answer, pipeline_statements
 
 Made = tuple[tuple[PipelineSeries, ...], tuple[Comparison, ...]]

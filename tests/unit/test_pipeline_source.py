@@ -17,8 +17,7 @@ import pytest
 from leadline.errors import StudyError
 from leadline.workloads.pipeline.job import Film
 from leadline.workloads.pipeline.source.film import make_film
-from leadline.workloads.pipeline.source.peers import account_of
-from leadline.workloads.pipeline.source.server import source_server
+from leadline.workloads.pipeline.source.server import account_of, source_server
 from private_mounts import as_user
 
 CONTENT = b"a film" * 1000

@@ -5,7 +5,7 @@ from __future__ import annotations
 from application_examples import planned, trial
 
 from leadline.plan.model import PlannedCell
-from leadline.run.failures import CELL_ENDED, Failures
+from leadline.run.executor import CELL_ENDED, Failures
 from leadline.store.journal import Event
 from leadline.store.tables import TrialRow
 

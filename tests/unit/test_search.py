@@ -15,7 +15,7 @@ from leadline import _core
 from leadline.analysis.cells import cell_metrics, tabulate
 from leadline.analysis.search import Stored, next_rate, read_probe
 from leadline.plan.model import Trial
-from leadline.run.probes import Probes
+from leadline.run.executor import Probes
 from leadline.study.work import Search
 from leadline.workloads.judged import measure_of
 

@@ -1,18 +1,122 @@
-"""Orders a plan: slot after slot, each stored as it ends. Its site is what executes them (`site`)."""
+"""Orders a plan: slot after slot, each stored as it ends. Its site is what executes them (`site`).
+
+Ends what fails in the same way again and again: more trials of it would take time and tell nothing.
+
+The probes of searches: what was found so far in a block, also before a resume, and the next one's rate.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
 
 from leadline.plan.model import PlannedCell, Trial
 from leadline.plan.order import with_block
-from leadline.run.failures import CELL_ENDED, Failures
 from leadline.run.faulted import FaultWatch
 from leadline.run.model import Display, Growth, Outcome, Pilot, RunRequest, Stopping, no_growth
-from leadline.run.probes import Probes
 from leadline.run.site import Site, SlotEnd
 from leadline.store.bundles.write import TRIALS_MAX
+from leadline.store.journal import Event
+from leadline.store.reader import open_result
+from leadline.store.tables import LatencyRow, TrialRow
 from leadline.store.writer import ResultWriter, StoredTrial
+from leadline.workloads.conducted import conducted
+
+_Found = tuple[TrialRow, Sequence[LatencyRow]]
+
+
+class Probes:
+    """Stored probes by cell and block. Of latencies only the whole interval's are kept."""
+
+    def __init__(self, result: Path, cells: Sequence[PlannedCell], pilot: Pilot) -> None:
+        self._pilot = pilot
+        self._found: dict[tuple[str, int], list[_Found]] = {}
+        searched = {cell.id for cell in cells if cell.search}
+        if searched and (result / "trials").is_dir():
+            self._read(result, searched)
+
+    def _read(self, result: Path, searched: set[str]) -> None:
+        stored = open_result(result)
+        latency: dict[str, list[LatencyRow]] = {}
+        for row in stored.latency():
+            latency.setdefault(row.trial, []).append(row)
+        for trial in stored.trials():
+            if trial.cell in searched:
+                self.add(trial, latency.get(trial.trial, ()))
+
+    def add(self, row: TrialRow, latency: Sequence[LatencyRow]) -> None:
+        """Keep a probe that was stored."""
+        whole = [one for one in latency if one.interval < 0]
+        self._found.setdefault((row.cell, row.block), []).append((row, whole))
+
+    def with_rate(self, trial: Trial, cell: PlannedCell) -> PlannedCell:
+        """The cell with the rate of its next probe; any other cell as it is."""
+        if cell.search is None:
+            return cell
+        rate = self._pilot(cell.search, self._found.get((trial.cell, trial.block), ()))
+        if rate is None:
+            return cell
+        return replace(cell, job=conducted(cell.job).at_rate(cell.job, rate))
+
+
+ALIKE_MAX = 3  # trials in a row
+CELL_ENDED = "cell_ended"  # the event, with the cell and the words of its failures
+# What differs between failures that are one: numbers, addresses, names of directories and of trials.
+_OWN = re.compile(r"0x[0-9a-f]+|\b[0-9a-f]{8,}\b|\d+")
+
+
+@dataclass(frozen=True)
+class _Streak:
+    """So many trials in a row that failed with these words."""
+
+    words: str = ""
+    count: int = 0
+
+    def then(self, words: str) -> _Streak:
+        return _Streak(words, self.count + 1 if words == self.words else 1)
+
+
+class Failures:
+    """Counts failures alike, of each cell and of all cells of a target that would fail for the same cause.
+
+    What an earlier run ended, as `events` say, is tried once more: its cause may be mended.
+    """
+
+    def __init__(self, cells: Iterable[PlannedCell], events: Iterable[Event]) -> None:
+        self._shared = {cell.id: f"{cell.target}\0{conducted(cell.job).cause(cell.job)}" for cell in cells}
+        self._own: dict[str, _Streak] = {}
+        self._alike: dict[str, _Streak] = {}
+        self._ended: dict[str, str] = {}
+        for event in events:
+            if event.event == CELL_ENDED:
+                cell, words = str(event.details["cell"]), str(event.details["words"])
+                self._own[cell] = _Streak(words, ALIKE_MAX - 1)
+
+    def add(self, row: TrialRow) -> tuple[tuple[str, str], ...]:
+        """Count a stored trial: cells that end with it, each with the words of its failures."""
+        shared = self._shared[row.cell]
+        if row.state == "complete":
+            self._own.pop(row.cell, None)
+            self._alike.pop(shared, None)
+            return ()
+        words = _OWN.sub("#", row.error or row.state)
+        self._own[row.cell] = self._own.get(row.cell, _Streak()).then(words)
+        self._alike[shared] = self._alike.get(shared, _Streak()).then(words)
+        together = self._alike[shared].count >= ALIKE_MAX
+        found = []
+        for cell, key in self._shared.items():
+            own = self._own.get(cell, _Streak())
+            enough = own.count >= ALIKE_MAX or (together and key == shared and own.count > 0)
+            if own.words == words and enough and cell not in self._ended:
+                self._ended[cell] = f"{ALIKE_MAX} trials in a row failed alike, last {row.trial}: {row.error}"
+                found.append((cell, words))
+        return tuple(found)
+
+    def ended(self, cells: Iterable[str]) -> str | None:
+        """Why one of these cells is not tried any more; None where all are."""
+        return next((self._ended[cell] for cell in cells if cell in self._ended), None)
 
 
 class Executor:

@@ -1,4 +1,9 @@
-"""`leadline check`: is every part of this host, of a lab's hosts and of a cluster what it should be?"""
+"""`leadline check`: is every part of this host, of a lab's hosts and of a cluster what it should be?
+
+What `leadline check` prints on a terminal.
+
+What `check --on` and `--destroy` ask for: devices and directories of this host, measured.
+"""
 
 from __future__ import annotations
 
@@ -8,14 +13,13 @@ import platform
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from leadline.cli.console import echo_text
+from leadline.cli.console import echo, echo_text
 from leadline.cli.explain.check_members import LabMembers, echoes, facts_of_members, members_of, no_facts
-from leadline.cli.explain.check_printed import print_check
-from leadline.cli.explain.check_storage import measure_storage, storage_options
+from leadline.cli.explain.paragraphs import say
 from leadline.cli.machine.lab_targets import check_lab_places, lab_option
 from leadline.cli.measure.hosts_options import reach_options
 from leadline.cli.options import out_option
@@ -23,9 +27,92 @@ from leadline.cli.paths import AskedPath, WrittenPath
 from leadline.errors import UsageError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from pathlib import Path
+
     from leadline.check.facts import Fact
+    from leadline.check.shown import ShownCheck, ShownTable
     from leadline.cli.measure.hosts_options import HostsOptions
     from leadline.lab import Lab
+
+
+def storage_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """--on and --destroy."""
+    on = click.option(
+        "--on",
+        multiple=True,
+        type=AskedPath(exists=True),
+        metavar="PLACE",
+        help="Measure a block device by reads, or a directory by an unnamed file. Repeat for several: "
+        "each alone, then all at once.",
+    )
+    destroy = click.option(
+        "--destroy",
+        multiple=True,
+        type=AskedPath(exists=True, file_okay=True, dir_okay=False),
+        metavar="DEVICE",
+        help="Also measure a block device by writes: its contents are LOST. Refused if it has a "
+        "partition, a file system, a label or a user. Repeat for several.",
+    )
+    return on(destroy(command))
+
+
+def measure_storage(host: str, on: Sequence[Path], destroy: Sequence[Path]) -> list[Fact]:
+    """Facts of them; none where none was named."""
+    from leadline.check.storage.places import places_of
+    from leadline.check.storage.rounds import seconds_for, storage_facts
+
+    if not on and not destroy:
+        return []
+    places = places_of(on, destroy)
+    what = "1 place is" if len(places) == 1 else f"{len(places)} places are"
+    echo(f"{what} measured, about {seconds_for(places):.0f} s", err=True)
+    return storage_facts(host, places)
+
+
+_CELL = 13
+
+
+def print_check(shown: ShownCheck, *, everything: bool) -> None:
+    """All of it; `everything`: also what is as it should be."""
+    echo(shown.headline)
+    for one in shown.findings:
+        echo()
+        say(f"{one.severity.upper()}  {one.title}: {one.whom}")
+        say(f"  {one.why}")
+        say(f"  Do: {one.remedy}")
+        say(f"  See: {one.verify}   [{one.source}]")
+    if shown.changes is not None:
+        echo()
+        some = bool(shown.changes)
+        echo(f"Otherwise than before: {len(shown.changes)}" if some else "Nothing is otherwise than before.")
+        for change in shown.changes:
+            say(f"  {change}")
+    if shown.unknown:
+        echo()
+        echo("Could not be read, or not be told:")
+        for line in shown.unknown:
+            say(f"  {line}")
+    for table in shown.tables:
+        _print_table(table)
+    echo()
+    if not everything:
+        echo(f"{len(shown.fine)} are as they should be; --all lists them.")
+        return
+    echo(f"As it should be ({len(shown.fine)}):")
+    for subject, title, seen in shown.fine:
+        say(f"  {subject}  {title}: {seen}")
+
+
+def _print_table(table: ShownTable) -> None:
+    names = max(len(name) for name in (table.title, *(f"  {name}" for name, _ in table.rows)))
+    echo()
+    echo(f"{table.title:<{names}}" + "".join(f"  {column:>{_CELL}}" for column in table.columns))
+    for name, cells in table.rows:
+        echo(f"{f'  {name}':<{names}}" + "".join(f"  {cell:>{_CELL}}" for cell in cells))
+    for note in table.notes:
+        say(f"  {note}")
+
 
 _ROLES = ("mon", "osd", "mds", "gateway", "client")
 _EXIT_OUT_OF_LINE = 3

@@ -1,14 +1,19 @@
-"""`leadline simulate`: what a cluster that is only a file would do, with intervals and what bounds it."""
+"""`leadline simulate`: what a cluster that is only a file would do, with intervals and what bounds it.
+
+A topology file as the cluster that a simulation computes with.
+"""
 
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from leadline.cli.console import echo_text
+from leadline.cli.explain.model_wires import cables_of
 from leadline.cli.options import out_option
 from leadline.cli.paths import AskedPath, WrittenPath
 from leadline.cli.predict.failing import FailureAsked, failure_options
@@ -20,12 +25,41 @@ from leadline.cli.predict.simulate_printed import (
     print_simulated,
     shown,
 )
-from leadline.cli.predict.simulated_cluster import cluster_of
 from leadline.errors import SpecError, UsageError
+from leadline.simulation.model import SimulatedCluster
 
 if TYPE_CHECKING:
     from leadline.simulation.model import SimulatedCluster
     from leadline.simulation.parameters import Parameters
+
+
+def cluster_of(file: Path, device: str, machine_cores: float) -> SimulatedCluster:
+    """Raises SpecError with file and line for what is wrong in it."""
+    from leadline.lab.network.topology_file import load_topology
+
+    shape = load_topology(file, os.environ, made_here=False).topology
+    above, rates, behind = cables_of(shape)
+    homes = tuple(
+        host.name for host in shape.hosts if host.name not in shape.metadata for _ in range(host.osds)
+    )
+    return SimulatedCluster(
+        above,
+        rates,
+        homes,
+        (device,) * len(homes),
+        tuple(client.name for client in shape.clients),
+        behind,
+        cores={host.name: host.limits.cpu for host in shape.hosts if host.limits.cpu},
+        disks={
+            host.name: (host.limits.disk_read_bytes_s, host.limits.disk_write_bytes_s)
+            for host in shape.hosts
+            if host.limits.disk_read_bytes_s or host.limits.disk_write_bytes_s
+        },
+        proxies={
+            role: tuple(host.name for host in shape.hosts if role in host.runs) for role in shape.gateways
+        },
+        machine_cores=machine_cores,
+    )
 
 
 @click.command(short_help="Predict the rates of a cluster that exists only as a topology file")

@@ -1,6 +1,8 @@
 """A run on many hosts from first to last: result directory, sessions on the hosts, executor, in this order.
 
 `run/session` does the same for a run on this host.
+
+After a parent was lost: what the hosts finished is taken in, what they hold beside that is forgotten.
 """
 
 from __future__ import annotations
@@ -16,11 +18,11 @@ from leadline.hosts.crew.calls import Crew, Order
 from leadline.hosts.crew.checks import refuse_all
 from leadline.hosts.crew.crewed import Crewed, manifest_of_host
 from leadline.hosts.crew.lease import LEASE_S, Lease
-from leadline.hosts.crew.left import take_in
 from leadline.hosts.crew.remote import Remote
 from leadline.hosts.crew.site import HostsSite
 from leadline.hosts.crew.taking import Taking
-from leadline.hosts.crew.trying import Trying
+from leadline.hosts.crew.trying import Tried, Trying
+from leadline.hosts.model import AttemptEnd
 from leadline.run.executor import Executor
 from leadline.run.faulted import FaultWatch
 from leadline.run.held import held
@@ -29,6 +31,58 @@ from leadline.run.session import interrupted_request, manifest_of
 from leadline.store.acting import SeenManifest
 from leadline.store.names import checked_id
 from leadline.store.writer import ResultWriter, create_result, reopen_result
+
+_HELD_S = 60.0
+
+
+def take_in(
+    crewed: Crewed, taking: Taking, writer: ResultWriter, request: RunRequest, display: Display
+) -> None:
+    """Store the trials that every host of an attempt has whole and the result lacks; then have all forgotten.
+
+    Hosts that cannot be asked keep what they have.
+    """
+    crew, remote = crewed.crew, crewed.remote
+    arguments = {host: (request.id, host) for host in crew.present}
+    said = crew.ask(Order(remote.held, arguments, _HELD_S))
+    held = {host: one.value for host, one in said.items() if not one.problem}
+    cells = {cell.id: cell for cell in request.plan.cells}
+    slots = {tuple(trial.id for trial in slot): slot for slot in request.plan.slots()}
+    known = set()
+    for event in writer.events():
+        if event.event != "attempt_begun":
+            continue
+        attempt, hosts = str(event.details["attempt"]), tuple(map(str, event.details["hosts"]))
+        known.add(attempt)
+        tried = _tried(attempt, hosts, held)
+        slot = slots.get(tuple(event.details["trials"]), ())
+        lacking = slot and not writer.finished() & {trial.id for trial in slot}
+        if tried is not None and lacking:
+            taking.fetch(tried)
+            stored = [] if tried.lost else taking.joined(tried, slot, [cells[one.cell] for one in slot])
+            if len(stored) == len(slot):
+                writer.write_trials(stored)
+                names = ", ".join(trial.id for trial in slot)
+                display.say(f"{names}: finished on the hosts before, taken in now")
+        here = tuple(host for host in hosts if attempt in held.get(host, {}))
+        taking.done(Tried(attempt, here))
+    for attempt in {one for files in held.values() for one in files} - known:
+        raise ResultError(
+            f"hosts hold attempt {attempt}, which the journal of {writer.path} does not know",
+            "go on with the copy of the result that knows it",
+        )
+    taking.forget()
+
+
+def _tried(
+    attempt: str, hosts: tuple[str, ...], held: Mapping[str, Mapping[str, Mapping[str, int]]]
+) -> Tried | None:
+    """The attempt as if it had just ended; None where some host does not have all of it."""
+    if any(not held.get(host, {}).get(attempt) for host in hosts):
+        return None
+    ends = {host: AttemptEnd(host, attempt, "finished", files=dict(held[host][attempt])) for host in hosts}
+    return Tried(attempt, hosts, ends)
+
 
 _OPEN_S = 120.0
 _STARTS_S = 2.0  # more for each host: sessions and observers may all start on one machine

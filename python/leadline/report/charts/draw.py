@@ -1,4 +1,7 @@
-"""All charts of a page as Vega-Lite specifications in plain dicts: small multiples, one panel per work."""
+"""All charts of a page as Vega-Lite specifications in plain dicts: small multiples, one panel per work.
+
+Amounts over time, with what went on meanwhile shaded: bytes outstanding and the stalls in them.
+"""
 
 from __future__ import annotations
 
@@ -11,12 +14,11 @@ from leadline.report import tables
 from leadline.report.charts import bars as chart_bars
 from leadline.report.charts import chain as chart_chain
 from leadline.report.charts import lines as chart_lines
-from leadline.report.charts.amounts import amount_charts
 from leadline.report.charts.answer import answer_chart
 from leadline.report.charts.growth import growth_charts
 from leadline.report.charts.knee import knee_charts
 from leadline.report.charts.moved import count_charts, heat_charts, life_charts, rate_charts, time_charts
-from leadline.report.charts.parts import Chart, target_names
+from leadline.report.charts.parts import PALETTE, Chart, kind_colour, panel, target_names
 from leadline.report.charts.places import places_chart
 from leadline.report.charts.shares import share_charts
 from leadline.report.charts.stages import stage_charts
@@ -39,6 +41,46 @@ from leadline.verdict.sections.charts import (
     TimeBars,
 )
 from leadline.verdict.sections.section import Panels
+
+
+def amount_charts(shown: AmountLines) -> tuple[Chart, ...]:
+    """Lines of one scale over bands that say what they are."""
+    scale = fmt.scale_for(shown.unit, [max(v for _, v in line.points) for line in shown.lines if line.points])
+    rows = [
+        {"kind": fmt.printable(line.label), "t": seconds, "value": value / scale.divisor}
+        for line in shown.lines
+        for seconds, value in line.points
+    ]
+    x = {
+        "field": "t",
+        "type": "quantitative",
+        "axis": {"title": "seconds since the start", "grid": False},
+        "scale": {"zero": True, "nice": False},
+    }
+    bands = {
+        "data": {
+            "values": [
+                {"t": span.start_s, "to": span.end_s, "tip": fmt.printable(span.words)}
+                for span in shown.spans
+            ]
+        },
+        "mark": {"type": "rect", "color": "var(--invalid)", "opacity": 0.18},
+        "encoding": {"x": x, "x2": {"field": "to"}, "tooltip": {"field": "tip"}},
+    }
+    several = len(shown.lines) > 1
+    lines = {
+        "mark": {"type": "line", "interpolate": "step", "strokeWidth": 1.6, "color": PALETTE[0]},
+        "encoding": {
+            "x": x,
+            "y": {"field": "value", "type": "quantitative", "axis": {"title": None, "format": ",.3~r"}},
+            **({"color": kind_colour([fmt.printable(one.label) for one in shown.lines])} if several else {}),
+        },
+    }
+    words = [fmt.printable(span.words) for span in shown.spans[:3]]
+    more = [f"{len(shown.spans) - 3} more"] if shown.spans[3:] else []
+    said = "; ".join([f"{scale.label} over time", *words, *more])
+    layers = [*([bands] if shown.spans else []), lines]
+    return (Chart(shown.name, fmt.printable(shown.title), scale.label, said, panel(rows, layers, 150)),)
 
 
 @dataclass(frozen=True)

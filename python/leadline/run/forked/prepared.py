@@ -2,6 +2,10 @@
 
 A helper that ended, or that was started in other circumstances than the command's now, is replaced; its end
 is told to whoever asks (`told`). None outlives the command: it ends with the command's end of its socket.
+
+What a process inherits when it is started: workers must have the command's own of that moment.
+
+A helper was started in the command's circumstances; where they are others now it is none to fork from.
 """
 
 from __future__ import annotations
@@ -16,12 +20,43 @@ import signal
 import socket
 import subprocess
 import threading
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
+from pathlib import Path
 from typing import Any
 
 from leadline.errors import EngineError
 from leadline.interpreter import module_command, module_environment
-from leadline.run.forked.circumstances import Circumstances, circumstances
+
+_OWN = Path("/proc/thread-self")
+# proc(5): accounts, umask, capabilities, filters, processors and memory of a thread.
+_INHERITED = ("Umask", "Uid", "Gid", "Groups", "Cap", "NoNewPrivs", "Seccomp", "Cpus_allowed", "Mems_allowed")
+_LIMITS = ("limits", "cgroup", "oom_score_adj", "timerslack_ns")
+
+Circumstances = tuple[object, ...]
+
+
+def circumstances(command: Sequence[str]) -> Circumstances:
+    """Equal for two processes that a `command` would find the same around them."""
+    namespaces = tuple(sorted((one.name, str(one.readlink())) for one in (_OWN / "ns").iterdir()))
+    status = (_OWN / "status").read_text().splitlines()
+    return (
+        tuple(command),
+        tuple(sorted(module_environment().items())),
+        os.getpid(),
+        str((_OWN / "cwd").readlink()),  # its name alone: it may lie on what hangs
+        namespaces,
+        tuple(line for line in status if line.startswith(_INHERITED)),
+        tuple(_text(name) for name in _LIMITS),
+        (os.getpriority(os.PRIO_PROCESS, 0), os.sched_getscheduler(0)),
+    )
+
+
+def _text(name: str) -> str:
+    try:
+        return (_OWN / name).read_text()
+    except OSError:
+        return ""
+
 
 _TELL_S = 10.0  # a helper that forked a worker says so at once, and so does one asked how it ended
 _END_S = 1.0

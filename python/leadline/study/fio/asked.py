@@ -1,18 +1,46 @@
-"""A job's options under their first names, and the work that is made of them."""
+"""A job's options under their first names, and the work that is made of them.
+
+What leadline makes of each of fio's options: `options.yaml`, read once.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+import functools
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
-from typing import Any
+from typing import Any, Literal
 
 from leadline.errors import SpecError
+from leadline.knowledge.tables import table_of
 from leadline.study import schemes
 from leadline.study.fio.sections import FioOption, FioSection
-from leadline.study.fio.table import Known, known_options
 from leadline.study.fio.values import power, switch, whole
 from leadline.written.yaml_source import WrittenAt, shorten
+
+How = Literal["kept", "differs", "kept_on", "free", "refused"]
+
+
+@dataclass(frozen=True)
+class Known:
+    """An option of fio under its first name, what becomes of it, and what has to be said of that."""
+
+    name: str
+    how: How
+    words: str
+
+
+@functools.cache
+def known_options() -> Mapping[str, Known]:
+    """Every option that the table knows, under each of its names."""
+    found: dict[str, Known] = {}
+    how: Any
+    for how, rows in table_of("leadline.study.fio", "options.yaml").items():
+        for names, words in rows.items():
+            every = [name.strip() for name in names.split(",")]
+            found |= {name: Known(every[0], how, words) for name in every}
+    return found
+
 
 CALLS = ("sync", "psync", "vsync", "pvsync", "pvsync2")  # one call at a time
 QUEUES = ("libaio", "io_uring", "posixaio")

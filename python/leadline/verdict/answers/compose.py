@@ -1,25 +1,115 @@
-"""From a judged study to its answer: the shape of its question, the figures behind it, what to do next."""
+"""From a judged study to its answer: the shape of its question, the figures behind it, what to do next.
+
+The figures that works are asked for, each with the comparison that the question is about.
+
+What would decide the undecided, and what that costs: blocks, and their time.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from leadline.analysis.cells import CellTable
-from leadline.plan.model import Plan
+from leadline.plan.model import Plan, PlannedCell
 from leadline.study.left_out import LeftOut
 from leadline.study.schemes import access
 from leadline.study.study import QUESTION_MAX, Study
 from leadline.verdict.answers import words
-from leadline.verdict.answers.asked import asked_figures
 from leadline.verdict.answers.certain import named, usable
-from leadline.verdict.answers.cost import wider
 from leadline.verdict.answers.leading import find_leaders
 from leadline.verdict.answers.together import together
+from leadline.verdict.compared.comparisons import asked_metrics
+from leadline.verdict.compared.learned import FEW_BLOCKS
+from leadline.verdict.compared.more_blocks import LARGEST, MOST_BLOCKS, difference_words
 from leadline.verdict.face import KindAnswer
-from leadline.verdict.model import UNUSABLE, Cell, Comparison, TargetView
+from leadline.verdict.model import UNUSABLE, Cell, Comparison, Quantity, TargetView, part_label
 from leadline.verdict.sections.answer import AskedFigure, NextStep, StudyAnswer
+from leadline.workloads.judged import metric_kind, metric_part
+
+
+def wider(undecided: Sequence[Comparison], seconds: float | None) -> NextStep | None:
+    """What would decide most of it; None where nothing is undecided. `seconds` is the time of a block."""
+    if not undecided:
+        return None
+    blocks = max(one.blocks for one in undecided)
+    if blocks < 2:
+        text = f"a single block has no interval: run it with --blocks {FEW_BLOCKS}"
+        return NextStep(text, None if seconds is None else seconds * FEW_BLOCKS)
+    ranked = sorted((one.more for one in undecided if one.more), key=lambda more: (more.tells, more.blocks))
+    half = (len(undecided) - 1) // 2
+    if half >= len(ranked):
+        factor = difference_words(LARGEST)
+        text = f"even {MOST_BLOCKS} more blocks would not detect {factor} in most inconclusive comparisons"
+        return NextStep(f"{text}: first quieten what makes it vary")
+    wanted = max(one.blocks for one in ranked[: half + 1]) + blocks
+    text = f"to detect {difference_words(ranked[half].tells)} in most inconclusive comparisons"
+    return NextStep(f"{text}: run it with --blocks {wanted}", None if seconds is None else seconds * wanted)
+
+
+def asked_figures(
+    planned: Sequence[PlannedCell],
+    cells: Sequence[Cell],
+    comparisons: Iterable[Comparison],
+    metrics: Sequence[str],
+    left_out: Sequence[LeftOut],
+) -> tuple[AskedFigure, ...]:
+    """A figure for each work, or operation of it, on each target; `metrics` are those that the study names.
+
+    `comparisons` are of targets by name, or of cells by id. What a target could not do has its reason.
+    """
+    several = len({cell.work for cell in cells}) > 1
+    known = {(one.other, one.work, one.metric): one for one in comparisons}
+    found = []
+    for plan, cell in zip(planned, cells, strict=True):
+        asked = asked_metrics(plan, metrics)
+        leading = [name for name in asked if metric_kind(name).leads] or asked[:1]
+        for name in asked:
+            compared = known.get((cell.target, cell.work, name))
+            if compared is None:
+                compared = next(
+                    (one for key, one in known.items() if (key[0], key[2]) == (cell.id, name)), None
+                )
+            quantity = cell.metrics.get(name) or Quantity(None, "", reason="not measured")
+            label = _label(cell.work, name, leading, several=several)
+            found.append(
+                AskedFigure(
+                    label,
+                    cell.target,
+                    cell.id,
+                    name,
+                    quantity,
+                    cell.validity.state,
+                    compared,
+                    name in leading,
+                    metric_kind(name).higher_is_better,
+                )
+            )
+    return (*found, *_left_out(found, planned, left_out))
+
+
+def _label(work: str, metric: str, leading: Sequence[str], *, several: bool) -> str:
+    part = metric_part(metric)
+    if part:
+        return part_label(work, part)
+    words = metric_kind(metric).words
+    return work if metric in leading[:1] else f"{work}: {words}" if several else words
+
+
+def _left_out(
+    found: Sequence[AskedFigure], planned: Sequence[PlannedCell], left_out: Sequence[LeftOut]
+) -> Iterator[AskedFigure]:
+    """A work that a target cannot do, wherever another could."""
+    works = {cell.id: cell.work for cell in planned}
+    for one in left_out:
+        rows = {figure.work: figure for figure in found if works[figure.cell] == one.work}
+        for figure in rows.values():
+            reason = Quantity(None, figure.quantity.unit, reason=one.reason)
+            yield replace(
+                figure, target=one.target, cell="", quantity=reason, state="NOT_RUN", comparison=None
+            )
+
 
 _QUESTION = re.compile(r"[^.?!]*\?")
 

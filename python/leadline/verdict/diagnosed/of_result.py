@@ -1,7 +1,11 @@
-"""The diagnoses of a stored result: of each cell, from the trials that its figures rest on."""
+"""The diagnoses of a stored result: of each cell, from the trials that its figures rest on.
+
+What limits a diagnosis: gaps in what was seen, daemons that began anew, a single trial.
+"""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -13,13 +17,50 @@ from leadline.store.tables import TrialRow
 from leadline.verdict.cells import judge_cells
 from leadline.verdict.diagnosed.causes import CauseEntry, CauseInTrial, applying, judged, of_itself
 from leadline.verdict.diagnosed.judge import Diagnosed, diagnose, without_others
-from leadline.verdict.diagnosed.notes import notes_of
 from leadline.verdict.diagnosed.samples import Samples
 from leadline.verdict.diagnosed.seen.of_trial import figures_of
 from leadline.verdict.diagnosed.seen.values import Figures
 from leadline.verdict.diagnosed.should import Should, TrialSeen, ceilings, should_of
 from leadline.verdict.material import Material, read_material
 from leadline.verdict.model import Cell
+
+_GAPS = 0.2  # of the samples that were due
+_BEGAN_ANEW = "its daemon restarted"
+_OTHERS = "not observable: read from"
+
+
+def notes_of(trials: Sequence[TrialRow], sampled: Sequence[int]) -> tuple[str, ...]:
+    """In words, for who reads the diagnosis; `sampled` is how many samples each trial has."""
+    return tuple(_notes(trials, sampled))
+
+
+def _notes(trials: Sequence[TrialRow], sampled: Sequence[int]) -> Iterator[str]:
+    if len(trials) == 1:
+        yield "One trial only: how much it scatters is not known."
+    blind = [trial.trial for trial, count in zip(trials, sampled, strict=True) if not count]
+    if blind:
+        yield f"Nothing was sampled in {_named(blind)}: judged by totals alone."
+    gaps = [
+        trial.trial
+        for trial in trials
+        if trial.samples_due and (trial.samples_missed or 0) >= _GAPS * trial.samples_due
+    ]
+    if gaps:
+        yield f"A fifth of the samples or more is missing in {_named(gaps)}."
+    reasons = {trial.trial: list(json.loads(trial.reasons or "{}").values()) for trial in trials}
+    anew = [name for name, said in reasons.items() if any(_BEGAN_ANEW in str(words) for words in said)]
+    if anew:
+        yield f"A daemon restarted in {_named(anew)}: what its counters tell of that time is left out."
+    others = [name for name, said in reasons.items() if any(str(words).startswith(_OTHERS) for words in said)]
+    if others:
+        words = "answered at its end than at its start: their counters are left out"
+        yield f"In {_named(others)} other daemons {words}."
+
+
+def _named(trials: Sequence[str]) -> str:
+    shown = ", ".join(trials[:3])
+    return shown if len(trials) <= 3 else f"{shown} and {len(trials) - 3} more trials"
+
 
 # An INVALID cell's rate is not to be used; that does not make what was seen of it wrong, but for these.
 _UNTRUE = frozenset({"data_errors", "cached_reads"})

@@ -1,20 +1,112 @@
-"""Reads and writes of files as verdicts see them."""
+"""Reads and writes of files as verdicts see them.
+
+What is computed of a trial of reads and writes: rates, latencies, and what an operation cost.
+
+What a report says of verification: how much was right, how it was read back, and what was wrong.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from typing import Any
 
-from leadline.analysis.metrics import COST_METRICS, LARGE_BLOCK_BYTES, LATENCY_METRICS, Measured
+from leadline.analysis.costs import add_costs
+from leadline.analysis.metrics import (
+    COST_METRICS,
+    LARGE_BLOCK_BYTES,
+    LATENCY_METRICS,
+    Measured,
+    add_latency,
+    cpu_per_operation,
+    nothing_done,
+)
 from leadline.plan.model import PlannedCell
 from leadline.store.tables import LatencyRow, TrialRow
 from leadline.units import format_size
 from leadline.verdict.face import JudgedWork, OwnCells, WithinTarget
 from leadline.verdict.model import CellShown
-from leadline.verdict.sections.section import Section
-from leadline.workloads.io.figures import io_metrics
+from leadline.verdict.sections.section import Section, TextTable
 from leadline.workloads.io.job import MIXED, READ_ONLY, Job
-from leadline.workloads.io.verified import verified_section
+from leadline.workloads.io.wrong import REMEDIES, WRONG
+
+_HEADINGS = ("cell", "as written", "read back", "wrong", "what to do")
+
+
+def verified_section(own: OwnCells) -> Section | None:
+    """A row for each cell that was verified; None where none was."""
+    verified = [own.tables[one.id] for one in own.planned if one.job.verify and one.id in own.tables]
+    trials = {table.cell: table.trials for table in verified}
+    rows = tuple(_row(cell, found) for cell, found in trials.items() if any(map(_verification, found)))
+    if not rows:
+        return None
+    note = "Blocks of 4 KiB, against what the engine knows that it wrote. " + " ".join(
+        f"{kind}: {words}." for kind, words in WRONG.items()
+    )
+    return Section("verification", "Verification", (TextTable("Verification", _HEADINGS, rows, note=note),))
+
+
+def _verification(trial: TrialRow) -> dict[str, Any] | None:
+    found: dict[str, Any] | None = json.loads(trial.summary).get("verification")
+    return found
+
+
+def _row(cell: str, trials: tuple[TrialRow, ...]) -> tuple[str, ...]:
+    judged = [found for found in map(_verification, trials) if found is not None]
+    counts = Counter({kind: sum(found[kind] for found in judged) for kind in WRONG})
+    wrong = {kind: blocks for kind, blocks in counts.items() if blocks}
+    right = sum(trial.verified_blocks for trial in trials if _verification(trial) is not None)
+    return (
+        cell,
+        f"{right:,} of {right + counts.total():,} blocks",
+        ", ".join(dict.fromkeys(_ways(judged))) or "as the trial read them",
+        ", ".join(f"{blocks:,} {kind}" for kind, blocks in wrong.items()) or "nothing",
+        "; ".join(f"{kind}: {REMEDIES[kind]}" for kind in wrong),
+    )
+
+
+def _ways(judged: list[dict[str, Any]]) -> Iterator[str]:
+    for found in judged:
+        yield from (f"through {look['target']} {look['past']}" for look in found["looks"])
+
+
+_NOTHING = "no operation was completed in the measured interval"
+
+
+def io_metrics(trial: TrialRow, latency: Sequence[LatencyRow], *, open_loop: bool) -> Measured:
+    """Every metric of one trial. Of an open loop, latencies count from when an operation was to begin."""
+    seconds = trial.measured_ns / 1e9
+    amounts = {
+        "read": (trial.read_bytes, trial.read_operations),
+        "write": (trial.write_bytes, trial.write_operations),
+    }
+    used = [name for name, (_, operations) in amounts.items() if operations]
+    if seconds <= 0 or not used:
+        return nothing_done(("bandwidth", "iops"), _NOTHING)
+    values: dict[str, float] = {}
+    reasons: dict[str, str] = {}
+    for name in used if len(used) > 1 else ():
+        values[f"{name}_bandwidth"] = amounts[name][0] / seconds
+        values[f"{name}_iops"] = amounts[name][1] / seconds
+    values["bandwidth"] = sum(amounts[name][0] for name in used) / seconds
+    operations = sum(amounts[name][1] for name in used)
+    values["iops"] = operations / seconds
+    clock = "intended" if open_loop else "total"
+    for name in (*used, *(("sync",) if trial.sync_operations else ())):
+        prefix = f"{name}_" if len(used) > 1 or name == "sync" else ""
+        add_latency(values, reasons, latency, name, clock, prefix=prefix)
+    every = _all_operations(trial) or operations
+    values |= cpu_per_operation(trial, every)
+    add_costs(values, reasons, trial, every)
+    return Measured(values, reasons)
+
+
+def _all_operations(trial: TrialRow) -> int:
+    """Operations of the whole trial, as CPU time is counted; 0 where the engine did not say."""
+    total = json.loads(trial.summary).get("total") or {}
+    return sum(sums.get("operations", 0) for name, sums in total.items() if name != "sync")
+
 
 _PLAIN = ("bandwidth", "iops", *LATENCY_METRICS)
 

@@ -1,24 +1,118 @@
 """What was seen of a trial, as the one row of figures that causes are judged by.
 
 A figure that was not observable is None: no condition on it holds. docs/diagnosis.md has the list.
+
+What the work did, by its own counts.
+
+What single operations of OSDs waited for: by looks at those in flight, else by what trackers remember.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from statistics import fmean, median
 
 from leadline.store.tables import LatencyRow, TrialRow
 from leadline.study.target import TargetFacts
 from leadline.verdict.diagnosed.samples import Samples
 from leadline.verdict.diagnosed.seen.cluster import of_cluster, of_metadata, requests_begun
 from leadline.verdict.diagnosed.seen.daemons import of_blocked, of_daemons, of_logs
-from leadline.verdict.diagnosed.seen.load import of_load
 from leadline.verdict.diagnosed.seen.machine import of_client, of_facts, of_host, of_own_device
 from leadline.verdict.diagnosed.seen.network import of_connections, of_network
 from leadline.verdict.diagnosed.seen.osds import of_osds, of_slow_osd
-from leadline.verdict.diagnosed.seen.stages import of_stages
 from leadline.verdict.diagnosed.seen.target import objects_of, of_job, of_server, of_target
 from leadline.verdict.diagnosed.seen.values import ONE_EACH, Figure, Figures, one_each, ratio
+
+_SEEN_MIN = 10  # operations; of fewer a share says nothing
+
+
+def of_stages(samples: Samples) -> Figures:
+    """The parts of the time in queues and waiting for peers, and the OSD that is waited for."""
+    return {**_parts(samples), **_last(samples)}
+
+
+def _parts(samples: Samples) -> Figures:
+    every = _count(samples, "seen_in_flight")
+    if every >= _SEEN_MIN:
+        return {
+            "osd_queue_part": _count(samples, "seen_queued") / every,
+            "osd_peers_part": _count(samples, "seen_waiting_for_peers") / every,
+        }
+    return {
+        "osd_queue_part": _of_slowest(samples, "op_queue_part"),
+        "osd_peers_part": _of_slowest(samples, "op_peers_part"),
+    }
+
+
+def _last(samples: Samples) -> Figures:
+    writes = sum(samples.values("ceph", "cluster", "seen_parts_of"))
+    shares = samples.by_subject("ceph", "osd.", "came_last")
+    if writes >= _SEEN_MIN:
+        subjects = samples.by_subject("ceph", "osd.", "seen_alone")
+        shares = {one: sum(samples.values("ceph", one, "seen_alone")) / writes for one in subjects}
+    late = max(shares, key=lambda one: shares[one], default=None)
+    others = [share for one, share in shares.items() if one != late]
+    return {
+        "last_osd": late,
+        "last_osd_share": shares[late] if late is not None else None,
+        "last_others_share": median(others) if others else None,
+        "operations_joined": float(writes)
+        if writes >= _SEEN_MIN
+        else samples.total("ceph", "cluster", "operations_joined"),
+    }
+
+
+def _count(samples: Samples, metric: str) -> float:
+    return sum(sum(samples.values("ceph", one, metric)) for one in samples.by_subject("ceph", "osd.", metric))
+
+
+def _of_slowest(samples: Samples, metric: str) -> float | None:
+    """A part of the time of single operations, the mean of all OSDs."""
+    parts = samples.by_subject("ceph", "osd.", metric)
+    return fmean(parts.values()) if parts else None
+
+
+_NO_ROOM = ("No space left", "quota exceeded", "ENOSPC", "EDQUOT")
+
+
+def of_load(trial: TrialRow, latency: Sequence[LatencyRow], asked: int | None) -> Figures:
+    """The figures of its operations. A trial without reads and writes has those of metadata operations."""
+    seconds = trial.measured_ns / 1e9
+    operations = trial.read_operations + trial.write_operations
+    moved = trial.read_bytes + trial.write_bytes
+    whole = [row for row in latency if row.interval == -1]
+    means = {
+        clock: mean_of([row for row in whole if row.clock == clock and row.direction in ("read", "write")])
+        for clock in ("submission", "total")
+    }
+    mean_s = means["total"]
+    rate = operations / seconds if seconds > 0 else None
+    metadata = [] if operations else [row for row in whole if row.clock == "total"]
+    named = sum(row.operations for row in metadata)
+    return {
+        "seconds": seconds,
+        "operations_per_s": rate,
+        "bytes_per_s": moved / seconds if seconds > 0 else None,
+        "request_bytes": moved / operations if operations else None,
+        "write_share": trial.write_operations / operations if operations else None,
+        "syncs_per_write": trial.sync_operations / max(trial.write_operations, 1) if operations else None,
+        "latency_s": mean_s,
+        "submission_share": ratio(means["submission"], mean_s),
+        "sync_latency_s": mean_of([row for row in whole if row.direction == "sync" and row.clock == "total"]),
+        "metadata_latency_s": mean_of(metadata),
+        "metadata_operations_per_s": named / seconds if named and seconds > 0 else None,
+        "asked": None if asked is None else float(asked),
+        "in_flight": None if mean_s is None or rate is None else mean_s * rate,
+        "engine_share": trial.busy_share_max,
+        "no_room": float(any(words in (trial.error or "") for words in _NO_ROOM)),
+        "unfinished": float(trial.state in ("hung", "error")),
+    }
+
+
+def mean_of(rows: Sequence[LatencyRow]) -> float | None:
+    """Seconds, over all operations of these histograms."""
+    operations = sum(row.operations for row in rows)
+    return sum(row.mean_ns * row.operations for row in rows) / operations / 1e9 if operations else None
 
 
 def figures_of(
