@@ -210,15 +210,15 @@ def load() -> None:
     import rich.console
     import rich.table  # noqa: F401
     import ruamel.yaml  # noqa: F401
+    import scipy.special  # noqa: F401
     import vl_convert  # noqa: F401
 
     import leadline
-    from leadline.lighter import leave_out_pandas, special
+    from leadline.lighter import leave_out_pandas
     from leadline.verdict.chains import vocabulary
     from leadline.verdict.codes.catalogue import catalogue
 
     leave_out_pandas()
-    special()
     pyarrow.array([None])
     for module in pkgutil.walk_packages(leadline.__path__, "leadline."):
         if not module.name.endswith("__main__"):

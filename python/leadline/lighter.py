@@ -6,32 +6,12 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib.abc import MetaPathFinder
-from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from leadline.errors import ResultError
 
 if TYPE_CHECKING:
     import duckdb
-
-
-def special() -> Any:
-    """scipy.special without numpy.f2py, a parser of Fortran, loaded since scipy asks for each name of numpy.
-
-    scipy is loaded as it is; only at that moment an empty module stands in the parser's place.
-    """
-    if "scipy.special" in sys.modules or "numpy.f2py" in sys.modules:
-        import scipy.special as found
-
-        return found
-    import numpy as np
-
-    np.f2py = sys.modules["numpy.f2py"] = ModuleType("numpy.f2py")
-    try:
-        import scipy.special as found
-    finally:
-        del np.f2py, sys.modules["numpy.f2py"]
-    return found
 
 
 @contextmanager

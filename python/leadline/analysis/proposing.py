@@ -12,8 +12,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from leadline.lighter import special
-
 # Before anything is seen: as if three blocks had scattered by ten percent.
 _PRIOR_SPREAD = 0.1
 _PRIOR_DEGREES = 2.0
@@ -111,7 +109,7 @@ def _span(seen: ProposalSeen, margin: float) -> tuple[float, float, float] | Non
 
 def _margins(seen: Sequence[ProposalSeen]) -> float:
     """Half an interval of one block, from how blocks of one proposal scatter about their mean."""
-    stdtrit = special().stdtrit
+    from scipy.special import stdtrit
 
     squares, degrees = _PRIOR_DEGREES * _PRIOR_SPREAD**2, _PRIOR_DEGREES
     for one in seen:

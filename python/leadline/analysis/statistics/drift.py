@@ -24,8 +24,6 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from leadline.lighter import special
-
 Array = NDArray[np.float64]
 Kind = Literal["trend", "level", "dependence"]
 
@@ -91,7 +89,7 @@ def _by_order(
 
 def first_block_p_value(series: Array) -> float:
     """How rare it is that the first value lies so far from the others; 1 where it is among them."""
-    stdtr = special().stdtr
+    from scipy.special import stdtr
 
     first, rest = series[0], series[1:]
     if rest.min() - np.ptp(rest) <= first <= rest.max() + np.ptp(rest):

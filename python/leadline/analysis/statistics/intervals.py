@@ -20,8 +20,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from leadline.lighter import special
-
 Array = NDArray[np.float64]
 
 # Correlations of neighbouring blocks that are thought possible, and how likely before anything is seen.
@@ -50,7 +48,7 @@ class MeanOfBlocks:
 
     def beyond(self, distance: Array) -> Array:
         """The share of the mixture that lies further than `distance` from the mean, either side."""
-        stdtr = special().stdtr
+        from scipy.special import stdtr
 
         away = distance / np.where(self.scale > 0, self.scale, 1.0)
         tails = stdtr(self.degrees, -(away - self.centre) / self.spread) + stdtr(
@@ -61,7 +59,7 @@ class MeanOfBlocks:
 
     def half_width(self, alpha: float) -> Array:
         """Half the interval that misses with probability `alpha`."""
-        stdtrit = special().stdtrit
+        from scipy.special import stdtrit
 
         reach = np.abs(self.centre) + self.spread * stdtrit(self.degrees, 1 - alpha / 2)
         low, high = np.zeros_like(self.scale), self.scale * reach.max(axis=0)
@@ -83,7 +81,7 @@ class MeanOfBlocks:
     @cached_property
     def _peaks(self) -> Array:
         """The density of each t distribution at its centre, by its weight and per `scale`."""
-        gammaln = special().gammaln
+        from scipy.special import gammaln
 
         height = np.exp(gammaln((self.degrees + 1) / 2) - gammaln(self.degrees / 2))
         return np.asarray(self.weight * height / (np.sqrt(self.degrees * np.pi) * self.spread))

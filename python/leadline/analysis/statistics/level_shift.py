@@ -23,7 +23,6 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from leadline.lighter import special
 from leadline.store.tables import LatencyRow
 
 Array = NDArray[np.float64]
@@ -119,7 +118,7 @@ def _steps_at_correlation(standard: Array, rho: float, places: NDArray[np.int64]
     """Generalised least squares of a mean and a step: each place's log likelihood, and the probability that
     the largest step is as large by chance.
     """
-    stdtr = special().stdtr
+    from scipy.special import stdtr
 
     count = standard.size
     mean, precision, steps, lengths = _design(count, int(places[0]), rho)

@@ -28,7 +28,6 @@ from leadline.analysis.statistics.intervals import (
 )
 from leadline.analysis.statistics.power import FEWEST_RATIOS
 from leadline.analysis.statistics.spread_prior import Spreads, learn_spreads
-from leadline.lighter import special
 
 Array = NDArray[np.float64]
 
@@ -183,7 +182,7 @@ def independent_shares(rows: Array, correlation: float, *groupings: Sequence[str
 
 def _target_scales(rows: Array, squares: Array, targets: Sequence[str], correlation: float) -> Array:
     """By ratio, the scale of its target's variances, 1 where targets do not differ."""
-    polygamma = special().polygamma
+    from scipy.special import polygamma
 
     logarithms = np.log(np.maximum(squares, 1e-6 * np.median(squares)))
     names = list(dict.fromkeys(targets))

@@ -16,8 +16,6 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from leadline.lighter import special
-
 Array = NDArray[np.float64]
 
 PRIOR_DEGREES: tuple[float, ...] = (1.0, 2.0, 4.0, 8.0, 16.0)
@@ -78,7 +76,7 @@ def learn_spreads(squares: Array, degrees: int, shares: Array) -> Spreads:
 
 def _likelihood(squares: Array, degrees: int, prior: Array, variance: Array) -> Array:
     """The logarithm of how likely sums of squares are, but for what does not depend on the prior."""
-    gammaln = special().gammaln
+    from scipy.special import gammaln
 
     both = (prior + degrees) / 2
     known = prior * variance

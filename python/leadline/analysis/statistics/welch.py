@@ -13,7 +13,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from leadline.analysis.statistics.means import ALPHA, Estimate
-from leadline.lighter import special
 
 
 @dataclass(frozen=True)
@@ -34,7 +33,7 @@ class WelchRatio:
 
     def p_value(self) -> float:
         """The level at which the interval just touches 1; 1 where there is none."""
-        stdtr = special().stdtr
+        from scipy.special import stdtr
 
         if self.error is None or self.degrees is None:
             return 1.0
@@ -88,7 +87,7 @@ def _estimate(
 ) -> Estimate:
     if error is None or degrees is None:
         return Estimate(math.exp(logarithm), None, None, count, 1 - alpha)
-    stdtrit = special().stdtrit
+    from scipy.special import stdtrit
 
     margin = float(stdtrit(degrees, 1 - alpha / 2)) * error
     low, high = (math.exp(min(logarithm + one, 700.0)) for one in (-margin, margin))
