@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
 import pytest
+from test_watch import seen as seen_by_watch
 
 from leadline.errors import SpecError
 from leadline.knowledge.evaluator import Answered, RuleCondition, answered
@@ -16,9 +17,14 @@ from leadline.knowledge.shown import ShownFigures
 from leadline.knowledge.tables import entries, numbers, with_numbers
 from leadline.tracing.rules import rules as trace_rules
 from leadline.verdict.diagnosed.causes import causes
+from leadline.verdict.diagnosed.figures import FIGURES
+from leadline.verdict.diagnosed.judge import diagnose
+from leadline.watch.causes import judge
 from leadline.watch.causes import rules as watch_rules
+from leadline.watch.figures import WatchFacts, watch_facts
 
 SHARED = numbers("leadline.knowledge")
+WATCHED = watch_facts(seen_by_watch()).values
 
 
 @dataclass(frozen=True)
@@ -136,3 +142,41 @@ def test_every_package_s_table_of_numbers_is_read() -> None:
     package = Path(str(__import__("leadline").__file__)).parent
     for path in package.rglob("thresholds.yaml"):
         assert numbers(".".join(["leadline", *path.parent.relative_to(package).parts])), path
+
+
+Made = Callable[[float], dict[str, Any]]
+COMMITS = {"osds_seen": 4.0, "osd_looks": 9.0, "slowest_osd_share": 1.0, "slowest_osd": "osd.1"}
+SLOW = {"slow_osd": "osd.1", "operation_s": 1.0}
+# What `watch` and `diagnose` both say: the threshold, the rule, the cause, and the figures of each.
+SAME: dict[str, tuple[str, str, Made, Made]] = {
+    "port_full": ("wire", "link_full_here", lambda x: {"wire_used_share": x}, lambda x: {"link_share": x}),
+    "cpus_full": ("processor", "host_cpu", lambda x: {"cpu_busy_share": x}, lambda x: {"cpu_share": x}),
+    "client_thread_full": (
+        *("client_thread", "client_thread"),
+        *(lambda x: {"client_thread_share": x}, lambda x: {"client_thread_share": x}),
+    ),
+    "slow_osd_s": (
+        *("slow_osd", "osd_slow_device"),
+        lambda x: {**COMMITS, "slowest_osd_s": x, "median_osd_s": 0.001},
+        lambda x: {**SLOW, "slow_osd_factor": 20.0, "slow_osd_commit_s": x},
+    ),
+    "slow_osd_times": (
+        *("slow_osd", "osd_slow_device"),
+        lambda x: {**COMMITS, "slowest_osd_s": 0.05 * x, "median_osd_s": 0.05},
+        lambda x: {**SLOW, "slow_osd_factor": x, "slow_osd_commit_s": 0.05 * x},
+    ),
+}
+
+
+@pytest.mark.parametrize("threshold", SAME)
+@pytest.mark.parametrize(("factor", "holds"), [(0.99, False), (1.01, True)])
+def test_the_same_facts_are_the_same_finding_in_watch_and_in_diagnose(
+    threshold: str, factor: float, holds: bool
+) -> None:
+    rule, cause, watched, figures = SAME[threshold]
+    value = factor * SHARED[threshold]
+    found = diagnose([{**dict.fromkeys(FIGURES), **figures(value)}])
+    named = [one.entry.name for one in (*found.named, *found.behind)]
+    facts = WatchFacts({**dict.fromkeys(WATCHED), **watched(value)}, (), (), None, "", "")
+    said = [one.rule for one in judge(facts).limit]
+    assert (rule in said, cause in named) == (holds, holds), (said, named)

@@ -41,6 +41,11 @@ def numbers(package: str, name: str = "thresholds.yaml") -> Mapping[str, float]:
     return {str(key): value if isinstance(value, int) else float(value) for key, value in found}
 
 
+def cpus_full() -> float:
+    """The share of a host's CPUs from which on they are full, wherever it is said."""
+    return numbers(__package__)["cpus_full"]
+
+
 def entries(text: str, source: str, kind: type[Entry], /, **more: Any) -> tuple[Entry, ...]:
     """The entries of a table as values of a dataclass, whose field `name` is the entry's key.
 

@@ -15,10 +15,10 @@ from typing import Any
 
 from leadline.check.facts import Fact, Value, told
 from leadline.foreign import parse_json
+from leadline.knowledge.tables import cpus_full
 
 SECONDS, AT_ONCE_SECONDS = 1, 4
 STREAMS = 4
-CPU_BUSY = 0.9
 PORT = 5201
 _MODULE = "leadline.check.measured.exchange"
 _LIMIT_S = 45.0
@@ -89,7 +89,7 @@ def _of_way(
             "stream_bit_s": one["bit_s"],
             "streams_bit_s": many["bit_s"],
             "sent_again_share": one["sent_again_share"],
-            "processors_busy": max(map(float, answers[source]["busy"])) >= CPU_BUSY,
+            "processors_busy": max(map(float, answers[source]["busy"])) >= cpus_full(),
         }
     except _NotMeasuredError as error:
         reasons = dict.fromkeys(values, str(error))
@@ -130,7 +130,7 @@ def _at_once(
                 why = str(error)
         share = rate / best[host] if rate is not None and best.get(host) else None
         yield Fact("path", f"{host} > {ALL_AT_ONCE}", "at_once_bit_s", rate, why)
-        if share is not None and share < 1 and busy >= CPU_BUSY:
+        if share is not None and share < 1 and busy >= cpus_full():
             share, why = None, f"the processors of a host were busy {min(busy, 1):.0%} of the time"
         yield Fact("path", f"{host} > {ALL_AT_ONCE}", "at_once_share", share, why)
 

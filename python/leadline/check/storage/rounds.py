@@ -11,11 +11,11 @@ from leadline.check.facts import Fact, Value, told
 from leadline.check.storage.asked import DeviceChild, NotAnsweredError
 from leadline.check.storage.patterns import RAMP_NS, READS, RUNTIME_NS, WRITES, DevicePattern
 from leadline.check.storage.places import DevicePlace, link_bytes_s, shared_by
+from leadline.knowledge.tables import cpus_full
 from leadline.observe.host.proc_parse import parse_stat
 from leadline.units import format_rate
 
 ROUNDS = 3
-CPU_BUSY = 0.9
 _FLUSH = ("plain_us", "flush_us", "fua_us")
 _START_S = 2.0  # a child, and an unnamed file
 _STAT = Path("/proc/stat")
@@ -149,7 +149,7 @@ def _scaling(
         why = "not all of them gave a figure"
     elif "" in devices:
         why = "what is below one of them is not known"
-    elif busy >= CPU_BUSY and median(shares) < 1:
+    elif busy >= cpus_full() and median(shares) < 1:
         why = f"this host's processors were busy {min(busy, 1):.0%} of the time"
     return Fact("device", subject, f"{pattern.name}_scaling", None if why else round(median(shares), 3), why)
 
