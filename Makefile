@@ -3,7 +3,7 @@ SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
 .PHONY: help setup packages demo test test-all test-everything test-for test-conformance test-guest test-quick damage fuzz journeys kills hosts-kills tune-kills result-swaps lab-bench fio-bench many-hosts-bench search-bench search-lab-bench diagnosis-bench nothing-bench budget-bench imports-bench simulation-bench tuning-bench drishti-bench programs-bench lab-kills mutants sentences sanitize check emit-check audit \
-  sbom notices format bench lock clean wheel bundle wheel-test install-test
+  sbom notices format bench lock clean wheel bundle wheel-test install-test deb-rpm deb-rpm-test image
 
 PYTHON ?= python3
 BIN := .venv/bin
@@ -36,7 +36,7 @@ test: setup ## Run what a merge needs: Rust, units, integration, browser, real C
 	$(BIN)/python tools/test_phases.py $(PHASES)
 
 # What runs nightly, each a target of its own.
-NIGHTLY := test-everything test-conformance test-guest journeys sentences damage fuzz kills hosts-kills lab-kills tune-kills result-swaps mutants sanitize emit-check wheel-test install-test
+NIGHTLY := test-everything test-conformance test-guest journeys sentences damage fuzz kills hosts-kills lab-kills tune-kills result-swaps mutants sanitize emit-check wheel-test install-test deb-rpm-test image
 
 test-all: setup ## Run everything, one target after the other, to the end: root, a night; the last lines name what failed
 	@failed=; for target in $(NIGHTLY); do $(MAKE) --no-print-directory $$target || failed="$$failed $$target"; done; \
@@ -200,6 +200,15 @@ bundle: .venv/.built ## One archive that installs without network, Python and co
 
 wheel-test: wheel ## An installed wheel traces a program: installs it elsewhere and runs it from there
 	@tools/wheel_test.sh
+
+deb-rpm: bundle ## A .deb and an .rpm of what the bundle installs, in target/packaging/dist (root)
+	@tools/packaging/packages.sh
+
+deb-rpm-test: deb-rpm ## The .deb and the .rpm in fresh root trees: installed, used and removed (root)
+	@tools/packaging/packages_test.sh
+
+image: deb-rpm ## A container image with Ceph's client libraries, as an OCI archive in target/packaging/dist (root)
+	@tools/packaging/image.sh
 
 install-test: bundle ## The bundle in fresh root trees of Debian 11, 12, 13 and sid: installed, used and removed (root)
 	@tools/packaging/install_test.sh

@@ -1,45 +1,18 @@
 #!/usr/bin/env bash
 # Installs the bundle as an ordinary user in fresh root trees without network, uses it and removes it again.
-# SUITES names Debian's releases; trees stay in target/packaging/trees for the next time.
+# SUITES names Debian's releases.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 
 fail() { echo "install-test: $1" >&2; exit 1; }
-[ "$(id -u)" = 0 ] || fail "it makes root trees, which needs root"
-command -v mmdebstrap >/dev/null || apt-get install --quiet --quiet --yes mmdebstrap >/dev/null
-here=$PWD/target/packaging
+. tools/packaging/trees.sh
 archive=$(echo "$here"/dist/leadline-*-linux-x86_64.tar.gz)
 [ -f "$archive" ] || fail "there is no bundle: make bundle"
-mirror=$(apt-get indextargets --format '$(LABEL) $(REPO_URI)' 'Created-By: Packages' 'Component: main' |
-  awk '$1 == "Debian" {print $2; exit}')
-mkdir -p "$here/trees"
-
-inside() { # TREE COMMAND...: as an ordinary user, without network
-  local tree=$1
-  shift
-  unshare --mount --net --pid --fork --kill-child /bin/sh -c '
-    mount --make-rprivate /
-    mount --bind "$1" "$1" # so that / is a mount inside, as it is on every host
-    mount -t proc proc "$1/proc"
-    mount -t tmpfs -o mode=1777 tmpfs "$1/tmp"
-    mount -t tmpfs tmpfs "$1/dev"
-    for node in null zero full random urandom; do touch "$1/dev/$node"; mount --bind "/dev/$node" "$1/dev/$node"; done
-    [ -z "$BEFORE" ] || sh -c "$BEFORE" sh "$1"
-    tree=$1; shift
-    exec chroot --userspec=1000:1000 "$tree" /usr/bin/env -i HOME=/home/user PATH=/usr/bin:/bin "$@"' sh "$tree" "$@"
-}
 
 try() { # SUITE
-  local tree=$here/trees/$1 home=$here/trees/$1/home/user
-  if [ ! -e "$tree/.made" ]; then
-    rm -rf "$tree"
-    # A mirror's copy of sid may be older than its own date of expiry.
-    mmdebstrap --quiet --variant=minbase --aptopt='Acquire::Check-Valid-Until "false"' "$1" "$tree" "$mirror" ||
-      fail "$1: no tree could be made"
-    touch "$tree/.made"
-  fi
-  rm -rf "$home"
-  mkdir -p "$home"
+  local tree home
+  tree=$(tree_of "$1")
+  home=$tree/home/user
   cp "$archive" "$home/"
   chown -R 1000:1000 "$home"
   export BEFORE=""
