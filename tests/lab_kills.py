@@ -25,6 +25,7 @@ from pathlib import Path
 from lab_networks import AloneNetwork, why_none
 from leadline import lab as leadline_lab
 from leadline.errors import LeadlineError
+from leadline.faults import DIRECTORY
 from leadline.lab import mounts
 from leadline.lab.cluster import process
 from leadline.lab.network import make as network
@@ -183,7 +184,7 @@ def left(directory: Path, fsid: str, state: Path) -> list[str]:
         found.append(f"files: {sorted(path.name for path in directory.iterdir())[:10]}")
     if any(state.rglob("*")):
         found.append(f"entries in {state}")
-    marks = [mark.encode() for mark in (f"{process.DIRECTORY}={directory}", fsid) if mark]
+    marks = [mark.encode() for mark in (f"{DIRECTORY}={directory}", fsid) if mark]
     for running in Path("/proc").glob("[0-9]*"):
         found += [f"process {running.name}" for mark in marks if mark in environment(running)][:1]
     if fsid:

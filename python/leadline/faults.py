@@ -16,6 +16,7 @@ from typing import Any
 
 from leadline.foreign import parse_json, read_plain
 
+DIRECTORY = "LEADLINE_LAB_DIR"  # in the environment of what a lab started: where the lab is
 FILE = "faults.jsonl"
 FORMAT = "leadline.faults/1"
 BEGAN, ENDED, UNKNOWN = "fault_began", "fault_ended", "faults_unknown"  # in the journal of a study

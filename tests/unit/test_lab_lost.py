@@ -12,6 +12,7 @@ from click.testing import CliRunner
 
 from leadline.cli.machine.lab import command
 from leadline.errors import LabError, UsageError
+from leadline.faults import DIRECTORY
 from leadline.lab import record
 from leadline.lab.cluster import process, stop
 from leadline.lab.cluster.process import ProcessIdentity
@@ -105,9 +106,7 @@ def test_a_process_without_the_labs_mark_is_none_of_it(
 ) -> None:
     stranger = start(tmp_path / "a")
     assert poll(lambda: [one.pid for one in process.find_in(tmp_path / "a")] == [stranger.pid], 10.0)
-    unmarked = process.start(
-        "x", SLEEPER, {**os.environ, process.DIRECTORY: str(tmp_path / "b")}, tmp_path / "l"
-    )
+    unmarked = process.start("x", SLEEPER, {**os.environ, DIRECTORY: str(tmp_path / "b")}, tmp_path / "l")
     try:
         assert poll(lambda: b"LEADLINE_LAB_DIR" in Path(f"/proc/{unmarked.pid}/environ").read_bytes(), 10.0)
         assert process.find_in(tmp_path / "b") == []

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from leadline.errors import LabError
+from leadline.faults import DIRECTORY
 from leadline.lab.cluster import logs, process
 from leadline.lab.cluster.process import ProcessIdentity
 from leadline.lab.cluster.wait import Clock, poll
@@ -119,7 +120,7 @@ def test_another_clusters_settings_are_not_inherited() -> None:
     ) == {
         "PATH": "/bin",
         process.MARK: "f",
-        process.DIRECTORY: "/d",
+        DIRECTORY: "/d",
     }
 
 

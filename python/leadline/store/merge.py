@@ -22,7 +22,6 @@ from leadline.store.reader import Result, find_results, open_result
 from leadline.store.replay_script import SCRIPT
 from leadline.store.tables import TABLES
 from leadline.tracing.store import TRACE_TABLES, check_trace, traced_trials
-from leadline.workflows.store import read_stored_workflows
 
 _UNSAFE = re.compile(r"[^A-Za-z0-9._-]")
 
@@ -42,6 +41,8 @@ def check_whole(path: Path) -> Result:
         read_document(result)
         return result
     if result.workflows:
+        from leadline.workflows.store import read_stored_workflows
+
         read_stored_workflows(result)
         return result
     for trial in traced_trials(result):

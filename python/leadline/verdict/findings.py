@@ -9,7 +9,7 @@ import json
 import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from leadline.errors import UsageError
 from leadline.foreign import UNTOUCHED, reading
@@ -20,8 +20,6 @@ from leadline.study.left_out import LeftOut
 from leadline.study.study import Study, deciding_works
 from leadline.verdict import words
 from leadline.verdict.answers.compose import JudgedStudy, answer_of
-from leadline.verdict.bounded.met import MeasuredCells, judge_requirements
-from leadline.verdict.bounded.requirements import Requirements
 from leadline.verdict.bounded.said import requirement_line, requirement_statements, requirements_section
 from leadline.verdict.bounded.searches import search_statements, searches_section
 from leadline.verdict.cells import judge_cells
@@ -72,8 +70,10 @@ from leadline.verdict.ways import (
     ways_table,
 )
 from leadline.verdict.weighed import weighed
-from leadline.workflows.findings import workflow_findings
 from leadline.workloads.judged import KINDS
+
+if TYPE_CHECKING:
+    from leadline.verdict.bounded.requirements import Requirements
 
 
 def build_findings(
@@ -101,6 +101,8 @@ def build_findings(
 
             return published_findings(result)
         if result.workflows:
+            from leadline.workflows.findings import workflow_findings  # no study shall wait for it
+
             return workflow_findings(result)
         if result.traced:
             from leadline.tracing.findings import trace_findings  # no study shall wait for it
@@ -190,9 +192,12 @@ def _study_findings(
 def _with_requirements(found: _Judgement, required: Requirements | None) -> _Judgement:
     """Hold it against what was required, now or when the run was started."""
     read, stored = found.read, found.read.manifest.get("requirements")
-    asked = required or (None if stored is None else Requirements.from_json(stored))
-    if asked is None:
+    if required is None and stored is None:
         return found
+    from leadline.verdict.bounded.met import MeasuredCells, judge_requirements
+    from leadline.verdict.bounded.requirements import Requirements
+
+    asked = required or Requirements.from_json(stored)
     hosts = {
         cell: max((len(read.hosts.rows.get(trial.trial, ())) for trial in table.good), default=0) or 1
         for cell, table in read.tables.items()

@@ -79,7 +79,7 @@ def labs_at(places: Iterable[str]) -> tuple[str, ...]:
 
 def _of_environment() -> str:
     """A place in the lab that this command was started in, if any."""
-    from leadline.lab import DIRECTORY
+    from leadline.faults import DIRECTORY
 
     directory = os.environ.get(DIRECTORY, "")
     return os.path.join(directory, "inside") if directory.startswith("/") else ""  # noqa: PTH118

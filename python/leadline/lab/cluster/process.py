@@ -17,11 +17,11 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from leadline.errors import LabError
+from leadline.faults import DIRECTORY
 from leadline.lab.cluster.wait import SYSTEM_CLOCK, Clock, poll
 from leadline.trusted import accounts_of
 
 MARK = "LEADLINE_LAB"  # environment variable of every process of a lab; its value is the cluster's fsid
-DIRECTORY = "LEADLINE_LAB_DIR"  # another: the lab's directory, which may be lost while they run
 _PROC = Path("/proc")
 _KILLED_S = 1.0
 _CHECK_PACKAGES = "Check the installed Ceph packages with `leadline doctor`."

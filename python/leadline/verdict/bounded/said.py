@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from leadline.verdict.bounded.requirements import Requirements
 from leadline.verdict.model import UNUSABLE, JudgedRequirement, RequiredFigure, Statement, outcome_words
 from leadline.verdict.sections.section import Item, Section, TextTable, Words
+
+if TYPE_CHECKING:
+    from leadline.verdict.bounded.requirements import Requirements
 
 _NOTE = (
     "Met: the whole 95 % interval fulfils what is asked; not met: none of it does. Inconclusive: it lies on"

@@ -9,12 +9,13 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from leadline.analysis.statistics.means import typical
 from leadline.store.tables import TrialRow
-from leadline.tracing.figures import OVERLAPPED, copy_seconds, shares, speeds, wall_seconds
-from leadline.tracing.tables import TraceTables
+
+if TYPE_CHECKING:
+    from leadline.tracing.tables import TraceTables
 
 KINDS = ("read", "write", "sync", "meta")
 _SMALL = "less than the process that started it, which is counted with it"
@@ -66,6 +67,8 @@ def copy_traces(tables: TraceTables) -> dict[int, CopyTrace]:
     Shares are of the copy's run time, as long as its processes together do not live longer: then of theirs.
     """
     import pyarrow.compute as pc
+
+    from leadline.tracing.figures import copy_seconds, shares, speeds, wall_seconds
 
     found, run_s = {}, copy_seconds(tables)
     for part in shares(tables, wall_seconds(tables)).copies:
@@ -140,6 +143,8 @@ def application_metrics(copies: Sequence[CopyFigures]) -> tuple[dict[str, float]
     for kind in KINDS:
         shares = [copy.trace.share[kind] if copy.trace else None for copy in copies]
         add(f"{kind}_share", shares, NOT_TRACED)
+    from leadline.tracing.figures import OVERLAPPED
+
     rests = [rest_shares(copy) for copy in copies]
     beside = any(copy.trace and copy.trace.overlapped for copy in copies)
     for name, place in (("compute_share", 0), ("wait_share", 1)):

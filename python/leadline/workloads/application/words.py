@@ -7,10 +7,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from leadline import units
-from leadline.tracing.figures import KINDS
 from leadline.verdict.answers.certain import confidence_words
 from leadline.verdict.face import KindAnswer
 from leadline.verdict.model import UNUSABLE, Comparison, Quantity, Statement
+from leadline.workloads.application.figures import KINDS
 from leadline.workloads.application.tables import (
     CopiesCell,
     by_series,
