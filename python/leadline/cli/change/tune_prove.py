@@ -30,8 +30,8 @@ from leadline.cli.console import echo
 from leadline.cli.machine.lab_faults import labs_at, labs_of, labs_of_result, refuse_faulted
 from leadline.cli.measure.gate_options import AskedGates
 from leadline.cli.measure.growth import make_growth
-from leadline.cli.measure.run import make_options, run_and_conclude
-from leadline.cli.measure.study_options import KnownServers, load_plan, study_options
+from leadline.cli.measure.run import RunChoices, make_options, run_and_conclude
+from leadline.cli.measure.study_options import KnownServers, StudyRequest, load_plan, study_options
 from leadline.cli.options import grace_option, ignore_health_option, out_option, quiet_option
 from leadline.cli.paths import AskedPath, place_for
 from leadline.cli.signals import StopRequest
@@ -144,16 +144,16 @@ def command(
     base = f"compare.base={_without()}"
     asked = AskedProof(words, kind or "factorial", way, allowed, own, state)
     blocks = asked.blocks if blocks is None else blocks
-    plan_of = (study, targets, (*sets, base), blocks, seed, (), None, lab, servers, ignored)
+    changed = (*sets, base)
+    plan_of = StudyRequest(study, targets, changed, blocks, seed, lab=lab, servers=servers, ignored=ignored)
     if dry_run:
         with _planned(plan_of, asked, only=True) as planned:
             _say_states(planned, quiet=False)
         return 0
-    flags = {"drop_caches": False, "ignore_health": ignore_health, "ceph": True, "grace": grace}
-    flags |= {"until": None, "budget_s": None, "under_fault": False}
+    choices = RunChoices(ignore_health=ignore_health, grace=grace)
 
     def execute(stop: StopRequest) -> Outcome:
-        return _start(plan_of, asked, path, flags, stop, quiet)
+        return _start(plan_of, asked, path, choices, stop, quiet)
 
     return run_and_conclude(path, AskedGates(), execute, _VERB)
 
@@ -229,7 +229,7 @@ def two_states(found: dict[str, Target], way: str | None, *, lab: bool) -> dict[
 
 
 @contextmanager
-def _planned(plan_of: tuple[Any, ...], asked: AskedProof, *, only: bool = False) -> Iterator[_Planned]:
+def _planned(plan_of: StudyRequest, asked: AskedProof, *, only: bool = False) -> Iterator[_Planned]:
     """Plan it and look at the settings; nothing is changed. What needs mounts of its own has them meanwhile,
     but where it is `only` planned."""
     from leadline.plan.space import check_space
@@ -238,7 +238,7 @@ def _planned(plan_of: tuple[Any, ...], asked: AskedProof, *, only: bool = False)
     from leadline.tuning.proving.proof import WITHOUT
     from leadline.tuning.settings import settings_with
 
-    values, lab = split_words(asked.words), plan_of[7] is not None
+    values, lab = split_words(asked.words), plan_of.lab is not None
     design = design_of(asked.kind, tuple(values))
     found: list[OwnMounts] = []
     with ExitStack() as stack:
@@ -251,7 +251,7 @@ def _planned(plan_of: tuple[Any, ...], asked: AskedProof, *, only: bool = False)
             found.append(only_planned(wanted) if only else stack.enter_context(made(wanted)))
             return states if only else on_mounts(states, wanted)
 
-        study, plan, facts = load_plan(*plan_of, before_looking=refuse_faulted, as_states=stated)
+        study, plan, facts = load_plan(plan_of, before_looking=refuse_faulted, as_states=stated)
         check_space(plan, study, facts)
         client, mounts = client_of(facts[WITHOUT]), next(iter(found), None)
         with system_for(facts[WITHOUT], tuple(values), own=asked.own) as system:
@@ -299,10 +299,10 @@ def _kept(planned: _Planned, state: Path | None) -> Iterator[tuple[tuple[str, ..
 
 
 def _start(
-    plan_of: tuple[Any, ...],
+    plan_of: StudyRequest,
     asked: AskedProof,
     out: Path,
-    flags: dict[str, Any],
+    choices: RunChoices,
     stop: StopRequest,
     quiet: bool,
 ) -> Outcome:
@@ -316,7 +316,7 @@ def _start(
 
     with _planned(plan_of, asked) as planned, _kept(planned, asked.state) as (labs, journal):
         if any(one.setting.of_cluster for one in planned.proved) and planned.mounts is None:
-            if not flags["ignore_health"]:
+            if not choices.ignore_health:
                 refuse_in_trouble(planned.system.around)
             journal.hold_cluster()
         study, plan, facts = planned.study, planned.plan, planned.facts
@@ -335,7 +335,7 @@ def _start(
         }
         if not quiet:
             _say_states(planned, quiet=True)
-        request = RunRequest(secrets.token_hex(4), plan, facts, make_options(study, facts, flags, labs))
+        request = RunRequest(secrets.token_hex(4), plan, facts, make_options(study, facts, choices, labs))
         states = _states_of(planned, journal, stop)
         steering = Steering(next_rate, make_growth(out), states)
         with make_display(quiet) as display:

@@ -9,7 +9,7 @@ import click
 
 from leadline.cli.change.tune_options import settings_option, state_option, way_option
 from leadline.cli.completing import complete_study
-from leadline.cli.measure.study_options import KnownServers, unbounded_study_options
+from leadline.cli.measure.study_options import KnownServers, StudyRequest, unbounded_study_options
 from leadline.cli.options import grace_option, out_option, quiet_option
 from leadline.cli.paths import AskedPath, AskedUnlessValues, place_for
 from leadline.cli.trust import require_trust, trust_option
@@ -128,7 +128,8 @@ def command(
         )
     limits = (proposals, tries, compare_random, blocks)
     words = SearchWords(spaces, budget, bounds, *limits, work or study, way, allowed, grace, own, state)
-    plan_of = (study, targets, (*sets, "compare.base=without"), 1, seed, (), None, lab, servers, ignored)
+    changed = (*sets, "compare.base=without")
+    plan_of = StudyRequest(study, targets, changed, 1, seed, lab=lab, servers=servers, ignored=ignored)
     asked = words.checked()
     return conclude(path, lambda stop: start(plan_of, asked, path, stop, quiet=quiet))
 

@@ -16,6 +16,7 @@ from leadline.errors import UsageError
 from leadline.units import quoted
 
 if TYPE_CHECKING:
+    from leadline.cli.measure.run import RunChoices
     from leadline.plan.model import Plan, PlannedCell
     from leadline.store.reader import Result
     from leadline.study.study import Study
@@ -43,11 +44,11 @@ class AskedExperiment:
     under_fault: bool = False
 
     @property
-    def flags(self) -> dict[str, Any]:
+    def choices(self) -> RunChoices:
         """How the experiment is run."""
-        found: dict[str, Any] = {"drop_caches": False, "ceph": True, "grace": "60s", "gates": ()}
-        found |= {"ignore_health": self.ignore_health, "under_fault": self.under_fault}
-        return found | {"until": None, "budget_s": None}
+        from leadline.cli.measure.run import RunChoices
+
+        return RunChoices(ignore_health=self.ignore_health, under_fault=self.under_fault)
 
 
 def decide_by_experiment(directory: Path, wanted: str | None, asked: AskedExperiment) -> int:
@@ -121,7 +122,7 @@ def _make(
     study: Path, result: Result, planned: PlannedCell, chosen: ChosenExperiment, asked: AskedExperiment
 ) -> int:
     from leadline.cli.measure.run import start_here
-    from leadline.cli.measure.study_options import KnownServers, load_plan
+    from leadline.cli.measure.study_options import StudyRequest, load_plan
     from leadline.cli.paths import place_for
     from leadline.cli.signals import StopRequest
     from leadline.plan.model import Plan
@@ -132,8 +133,8 @@ def _make(
         targets += (chosen.experiment.url,)
     blocks = _BLOCKS
     while True:
-        words = (str(study), targets, (), blocks, None, (), None, None, KnownServers(), ())
-        _, plan, _ = load_plan(*words)
+        request = StudyRequest(str(study), targets, blocks=blocks)
+        _, plan, _ = load_plan(request)
         if plan.seconds <= asked.limit_s or blocks == _BLOCKS_MIN:
             break
         blocks -= 1
@@ -141,7 +142,7 @@ def _make(
     _confirm(asked.yes)
     out = place_for(asked.out, "experiment")
     with StopRequest() as stop:
-        outcome = start_here(words, out, asked.flags, stop, quiet=False)
+        outcome = start_here(request, out, asked.choices, stop, quiet=False)
         if outcome.stopped:
             raise UsageError(
                 f"the experiment was stopped: {outcome.stopped}; it is in {out}",

@@ -12,7 +12,13 @@ import click
 from leadline.cli.completing import complete_study
 from leadline.cli.console import echo_text, make_console
 from leadline.cli.measure.hosts_options import HostsOptions, hosts_options, planned_on
-from leadline.cli.measure.study_options import KnownServers, application_options, load_plan, study_options
+from leadline.cli.measure.study_options import (
+    KnownServers,
+    StudyRequest,
+    application_options,
+    load_plan,
+    study_options,
+)
 from leadline.cli.paths import AskedPath
 from leadline.errors import UsageError
 from leadline.units import printable
@@ -58,8 +64,8 @@ def command(
     """
     from leadline.plan.space import check_space
 
-    words = (study, targets, sets, blocks, seed, program, input_path, lab, servers, ignored)
-    asked, plan, facts = planned_on(hosts, lab, functools.partial(load_plan, *words))
+    request = StudyRequest(study, targets, sets, blocks, seed, program, input_path, lab, servers, ignored)
+    asked, plan, facts = planned_on(hosts, lab, functools.partial(load_plan, request))
     if as_json:
         if like is not None:
             raise UsageError("--like changes nothing in the JSON", "leave out --like or --json")

@@ -7,7 +7,7 @@ import secrets
 import sys
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -16,7 +16,7 @@ from leadline.cli.console import make_console
 from leadline.cli.machine.lab_faults import labs_of, refuse_faulted, under_fault_option
 from leadline.cli.main import EXIT_GOOD
 from leadline.cli.measure.gate_options import AskedGates
-from leadline.cli.measure.run import make_options, run_and_conclude
+from leadline.cli.measure.run import RunChoices, make_options, run_and_conclude
 from leadline.cli.options import (
     drop_caches_option,
     grace_option,
@@ -112,20 +112,12 @@ def command(
         _say(title, script)
         return EXIT_GOOD
     path = place_for(out, "replay")
-    flags = {
-        "drop_caches": drop_caches,
-        "ignore_health": ignore_health,
-        "under_fault": under_fault,
-        "ceph": not no_ceph,
-        "grace": grace,
-        "until": None,
-        "budget_s": None,
-    }
+    choices = RunChoices(drop_caches, ignore_health, under_fault, ceph=not no_ceph, grace=grace)
     job = _job(script, fast)
     return run_and_conclude(
         path,
         AskedGates(),
-        lambda stop: _start(title, job, script, targets, (blocks, seed), path, flags, stop, quiet),
+        lambda stop: _start(title, job, script, targets, (blocks, seed), path, choices, stop, quiet),
     )
 
 
@@ -196,7 +188,7 @@ def _start(
     targets: tuple[str, ...],
     repeats: tuple[int, int],
     out: Path,
-    flags: dict[str, Any],
+    choices: RunChoices,
     stop: StopRequest,
     quiet: bool,
 ) -> Outcome:
@@ -219,10 +211,10 @@ def _start(
         )
     named = parse_targets(targets)
     _refuse_urls(named)
-    if not flags["under_fault"]:
+    if not choices.under_fault:
         refuse_faulted(named.values())
     facts = {name: inspect(target.url) for name, target in named.items()}
-    labs = labs_of(named.values(), facts, under_fault=flags["under_fault"])
+    labs = labs_of(named.values(), facts, under_fault=choices.under_fault)
     study = replay_study(f"Replay of {title}", "", *repeats)
     plan = replay_plan(study, job, named, facts)
     try:
@@ -242,7 +234,7 @@ def _start(
             "coverage": asdict(script.coverage),
         },
     }
-    request = RunRequest(secrets.token_hex(4), plan, facts, make_options(study, facts, flags, labs))
+    request = RunRequest(secrets.token_hex(4), plan, facts, make_options(study, facts, choices, labs))
     with make_display(quiet) as display:
         return new_run(
             request,

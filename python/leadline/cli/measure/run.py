@@ -7,9 +7,10 @@ import platform
 import secrets
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -29,7 +30,13 @@ from leadline.cli.measure.hosts_options import (
     recruited_again,
     recruiting,
 )
-from leadline.cli.measure.study_options import KnownServers, application_options, load_plan, study_options
+from leadline.cli.measure.study_options import (
+    KnownServers,
+    StudyRequest,
+    application_options,
+    load_plan,
+    study_options,
+)
 from leadline.cli.options import (
     drop_caches_option,
     grace_option,
@@ -52,12 +59,24 @@ if TYPE_CHECKING:
     from leadline.store.acting import SeenManifest
     from leadline.study.study import Study
     from leadline.study.target import TargetFacts
+    from leadline.verdict.bounded.requirements import Requirements
+    from leadline.verdict.gates import Gate
 
-_Words = tuple[str, ...]
-# What `load_plan` takes: study, targets, sets, blocks, seed, command, input, lab, servers, ignored.
-_Asked = tuple[
-    str, _Words, _Words, int | None, int | None, _Words, str | None, str | None, KnownServers, _Words
-]
+
+@dataclass(frozen=True)
+class RunChoices:
+    """How a study is run. `grace` is a time as it was written, `until` a share."""
+
+    drop_caches: bool = False
+    ignore_health: bool = False
+    under_fault: bool = False
+    degraded: bool = False
+    ceph: bool = True
+    grace: str = "60s"
+    until: float | None = None
+    budget_s: float | None = None
+    gates: tuple[Gate, ...] = ()
+    required: Requirements | None = None
 
 
 @click.command(short_help="Run a study on one or more targets, or resume one")
@@ -153,32 +172,31 @@ def command(
     _check_new(study, trusted=trusted)
     sets = (*sets, *_changes({"clients": clients, "limits.max_rate": max_rate}))
     path = place_for(out, Path(study).stem)
-    flags: dict[str, Any] = {"drop_caches": drop_caches, "ignore_health": ignore_health}
-    flags |= {"under_fault": under_fault, "degraded": degraded}
-    flags |= {"ceph": not no_ceph, "grace": grace, "until": _until(until), "budget_s": _budget_s(budget)}
+    choices = RunChoices(drop_caches, ignore_health, under_fault, degraded, not no_ceph, grace)
+    choices = replace(choices, until=_until(until), budget_s=_budget_s(budget))
+    choices = replace(choices, gates=gates.gates, required=required_of(require))
     check_guest(lab, wanted=guest, many=bool(hosts))
     in_guest = _in_guest(seed, blocks, sets)
-    asked = (study, targets, sets, blocks, seed, program, input_path, lab, servers, ignored)
-    flags |= {"gates": gates.gates, "required": required_of(require)}
+    asked = StudyRequest(study, targets, sets, blocks, seed, program, input_path, lab, servers, ignored)
     hosts = implied(hosts, lab, _saying(quiet))
 
     def execute(stop: StopRequest) -> Outcome:
-        outcome = _start_on(hosts, asked, path, flags, stop, quiet)
+        outcome = _start_on(hosts, asked, path, choices, stop, quiet)
         return with_guest(outcome, lab if guest else None, path, study, in_guest, stop)
 
     return run_and_conclude(path, gates, execute)
 
 
 def _start_on(
-    hosts: HostsOptions, asked: _Asked, out: Path, flags: dict[str, Any], stop: StopRequest, quiet: bool
+    hosts: HostsOptions, asked: StudyRequest, out: Path, choices: RunChoices, stop: StopRequest, quiet: bool
 ) -> Outcome:
     """Plan and run on the hosts that were asked for, or on this one."""
-    lab, say = asked[-3], _saying(quiet)
-    with implied(hosts, lab, say).reached(lab) as many:
+    say = _saying(quiet)
+    with implied(hosts, asked.lab, say).reached(asked.lab) as many:
         if many is None:
-            return start_here(asked, out, flags, stop, quiet)
+            return start_here(asked, out, choices, stop, quiet)
         with recruiting(many, hosts.lost, say, stop) as recruited:
-            return start_here(asked, out, flags, stop, quiet, recruited)
+            return start_here(asked, out, choices, stop, quiet, recruited)
 
 
 def _check_new(study: str, *, trusted: bool) -> None:
@@ -241,9 +259,9 @@ def _budget_s(text: str | None) -> float | None:
 
 
 def start_here(
-    asked: _Asked,
+    asked: StudyRequest,
     out: Path,
-    flags: dict[str, Any],
+    choices: RunChoices,
     stop: StopRequest,
     quiet: bool,
     recruited: Recruiting | None = None,
@@ -260,23 +278,23 @@ def start_here(
         raise UsageError(
             f"{out} exists already", f"name another --out, or: leadline run --resume {quoted(out)}"
         )
-    refuse = (lambda _: None) if flags["under_fault"] else refuse_faulted
-    study, plan, facts = load_plan(*asked, before_looking=refuse, recruited=recruited)
-    labs = labs_of(plan.targets, facts, under_fault=flags["under_fault"])
+    refuse = (lambda _: None) if choices.under_fault else refuse_faulted
+    study, plan, facts = load_plan(asked, before_looking=refuse, recruited=recruited)
+    labs = labs_of(plan.targets, facts, under_fault=choices.under_fault)
     if make_films(plan, stop, quiet):
-        study, plan, facts = load_plan(*asked, recruited=recruited)  # sizes are known now
+        study, plan, facts = load_plan(asked, recruited=recruited)  # sizes are known now
     check_space(plan, study, facts)
-    _check_budget(plan, flags["budget_s"])
-    _check_until(plan, flags["until"])
+    _check_budget(plan, choices.budget_s)
+    _check_until(plan, choices.until)
     for note in study.notes:
         _saying(quiet)(f"otherwise than in fio: {note}")
-    if flags["gates"]:
+    if choices.gates:
         from leadline.verdict.gates import check_gates
 
         searched = {cell.search.metric for cell in plan.cells if cell.search}
-        check_gates(flags["gates"], [cell.id for cell in plan.cells], searched)
-    check_required(required := flags.get("required"), plan, _saying(quiet))
-    options = make_options(study, facts, flags, labs)
+        check_gates(choices.gates, [cell.id for cell in plan.cells], searched)
+    check_required(required := choices.required, plan, _saying(quiet))
+    options = make_options(study, facts, choices, labs)
     details = {
         "created": datetime.now(UTC).isoformat(timespec="seconds"),
         "study": study.as_json(),
@@ -343,30 +361,30 @@ def _resume(
 
 
 def make_options(
-    study: Study, facts: dict[str, TargetFacts], flags: dict[str, Any], labs: tuple[str, ...]
+    study: Study, facts: dict[str, TargetFacts], choices: RunChoices, labs: tuple[str, ...]
 ) -> RunOptions:
     """How the study is executed; `labs` are those that its targets are on."""
     from leadline import units
     from leadline.plan.space import reserve_bytes
     from leadline.run.model import RunOptions
 
-    if flags["drop_caches"] and os.geteuid() != 0:
+    if choices.drop_caches and os.geteuid() != 0:
         raise UsageError(
             "--drop-caches needs root", "run as root, or leave it out: direct I/O is used where it works"
         )
     return RunOptions(
-        drop_caches=flags["drop_caches"],
-        ignore_health=flags["ignore_health"],
-        ceph=flags["ceph"],
-        grace_s=units.parse_duration(flags["grace"]) / 1e9,
+        drop_caches=choices.drop_caches,
+        ignore_health=choices.ignore_health,
+        ceph=choices.ceph,
+        grace_s=units.parse_duration(choices.grace) / 1e9,
         interval_s=study.observe.interval / 1e9,
         reserve_bytes={name: reserve_bytes(study, found) for name, found in facts.items()},
         layout_rate_bytes_per_s=study.limits.max_rate,
-        until=flags["until"],
-        budget_s=flags["budget_s"],
+        until=choices.until,
+        budget_s=choices.budget_s,
         labs=labs,
-        under_fault=flags["under_fault"],
-        degraded=flags.get("degraded", False),
+        under_fault=choices.under_fault,
+        degraded=choices.degraded,
     )
 
 

@@ -40,6 +40,22 @@ class KnownServers:
         return self != KnownServers()
 
 
+@dataclass(frozen=True)
+class StudyRequest:
+    """A study that was asked for, and on what; `sets` are its changes as KEY=VALUE."""
+
+    study: str
+    targets: tuple[str, ...]
+    sets: tuple[str, ...] = ()
+    blocks: int | None = None
+    seed: int | None = None
+    program: tuple[str, ...] = ()
+    input_path: str | None = None
+    lab: str | None = None
+    servers: KnownServers = KnownServers()
+    ignored: tuple[str, ...] = ()
+
+
 def study_options(command: _Command) -> _Command:
     """Adds --target, --lab, --set, --blocks, --seed and --ignore (parameters `targets`, `ignored`, …).
 
@@ -158,16 +174,7 @@ def application_options(command: _Command) -> _Command:
 
 
 def load_plan(
-    study_name: str,
-    targets: tuple[str, ...],
-    sets: tuple[str, ...],
-    blocks: int | None,
-    seed: int | None,
-    program: tuple[str, ...] = (),
-    input_path: str | None = None,
-    lab: str | None = None,
-    servers: KnownServers = KnownServers(),
-    ignored: tuple[str, ...] = (),
+    request: StudyRequest,
     *,
     before_looking: Callable[[Collection[Target]], None] = lambda _: None,
     recruited: Recruiting | None = None,
@@ -186,14 +193,19 @@ def load_plan(
     from leadline.study.library import builtin_names, load_study
     from leadline.study.targets import parse_layouts, parse_targets, with_layouts
 
-    pools, named = parse_layouts(servers.layouts), parse_targets(targets)
-    if study_name not in builtin_names():
-        check_answers([study_name])
-    options = {"blocks": blocks, "seed": seed}
-    changes = (*sets, *(f"{key}={value}" for key, value in options.items() if value is not None))
+    lab, servers = request.lab, request.servers
+    pools, named = parse_layouts(servers.layouts), parse_targets(request.targets)
+    if request.study not in builtin_names():
+        check_answers([request.study])
+    options = {"blocks": request.blocks, "seed": request.seed}
+    changes = (*request.sets, *(f"{key}={value}" for key, value in options.items() if value is not None))
     cpus = len(cpu_list())
     study = load_study(
-        *(study_name, os.environ, changes), command=program, input_path=input_path, cpus=cpus, ignored=ignored
+        *(request.study, os.environ, changes),
+        command=request.program,
+        input_path=request.input_path,
+        cpus=cpus,
+        ignored=request.ignored,
     )
     chosen = named or study.own_targets()
     absent: tuple[LeftOut, ...] = ()

@@ -40,6 +40,7 @@ from leadline.tuning.searching.space import SpaceWords, split_space
 from leadline.units import quoted
 
 if TYPE_CHECKING:
+    from leadline.cli.measure.study_options import StudyRequest
     from leadline.plan.model import Plan
     from leadline.run.model import Display, Outcome, RunRequest, States
     from leadline.store.acting import SeenManifest
@@ -111,26 +112,24 @@ def _bound(text: str) -> tuple[str, float]:
     return f"latency_{'max' if latency == 'p100' else latency}", bound_ns
 
 
-def start(plan_of: tuple[Any, ...], asked: AskedSearch, out: Path, stop: StopRequest, *, quiet: bool) -> bool:
+def start(plan_of: StudyRequest, asked: AskedSearch, out: Path, stop: StopRequest, *, quiet: bool) -> bool:
     """Search and prove. False where it was interrupted or stopped; it has said so."""
     from leadline.cli.machine.lab_faults import labs_of, refuse_faulted
     from leadline.cli.measure.progress import make_display
-    from leadline.cli.measure.run import make_options
+    from leadline.cli.measure.run import RunChoices, make_options
     from leadline.cli.measure.study_options import load_plan
     from leadline.plan.space import check_space
     from leadline.run.model import RunRequest
     from leadline.tuning.searching.sampler import optuna_here
 
     optuna_here()
-    way, lab = asked.words.way, plan_of[7] is not None
+    way, lab = asked.words.way, plan_of.lab is not None
     study, plan, facts = load_plan(
-        *plan_of, before_looking=refuse_faulted, as_states=lambda found: two_states(found, way, lab=lab)
+        plan_of, before_looking=refuse_faulted, as_states=lambda found: two_states(found, way, lab=lab)
     )
     labs = labs_of(plan.targets, facts, under_fault=False)
     check_space(plan, study, facts)
     _check_budget(plan, asked)
-    flags = {"drop_caches": False, "ignore_health": False, "ceph": True, "grace": asked.words.grace}
-    flags |= {"until": None, "budget_s": None, "under_fault": False}
     names = (WITHOUT, *STATES)
     named = () if asked.space is None else tuple(part.name for part in asked.space)
     journal_in = TuningJournal(journal_of(labs, asked.words.state))
@@ -144,7 +143,9 @@ def start(plan_of: tuple[Any, ...], asked: AskedSearch, out: Path, stop: StopReq
             journal.hold_cluster()
         searched = searched_settings(space, system, client_of(facts[WITHOUT]), asked.words.allowed)
         own = plan_of_states(plan, names, 0, plan.seed)
-        options = make_options(study, facts_of_states(facts, names), flags, labs)
+        options = make_options(
+            study, facts_of_states(facts, names), RunChoices(grace=asked.words.grace), labs
+        )
         request = RunRequest(secrets.token_hex(4), own, facts_of_states(facts, names), options)
         sides = SIDES if asked.words.compare_random else SIDES[:1]
         course = SearchCourse(searched.space, searched.default, sides, asked.limits, plan.seed)
