@@ -182,6 +182,10 @@ def test_a_thread_stands_in_a_call_only_where_it_had_no_cpu_in_between(tmp_path:
     ended, going_on = calls.found()
     assert ended == [StandingCall(77, "write", "/a", 1.0, 3.0, from_first=False)]
     assert going_on == [StandingCall(77, "fsync", "/a", 4.0, 5.0, from_first=False)]
+    # What began and ended under its eyes is counted by who counts calls, at their ends.
+    waits = [SeenWait(77, "write", "/mnt/a", 2.0, 0.0), SeenWait(77, "fsync", "/mnt/a", 1.0, 1.0)]
+    assert list(calls.waits(lambda place: f"/mnt{place}")) == waits
+    assert list(calls.waits(lambda _: None)) == []
     calls.only(())  # it has ended
     assert calls.found() == ([*ended, *going_on], [])
 
@@ -197,6 +201,9 @@ def test_a_call_that_goes_on_at_the_first_look_is_known_as_such_and_elsewhere_it
         thread(tmp_path, FSYNC.replace("0x3", "0x4"), 10, tid=80)  # its descriptor leads elsewhere
         calls.look(77, {3: "/a"}, float(second))
     assert calls.found() == ([], [StandingCall(77, "fsync", "/a", 0.0, 2.0, from_first=True)])
+    thread(tmp_path, FSYNC, 11)  # it has ended, and another began
+    calls.look(77, {3: "/a"}, 3.0)
+    assert list(calls.waits(str)) == [SeenWait(77, "fsync", "/a", 2.0, 2.0)]
 
 
 def test_an_osd_that_was_slow_once_is_not_blamed() -> None:

@@ -234,12 +234,7 @@ class _Crowd:
 
     def waits(self, below: Callable[[str], str | None]) -> Iterator[SeenWait]:
         """The calls on files below the path in which a thread stood."""
-        ended, going_on = self._standing.found()
-        for one in (*ended, *going_on):
-            path, stood_s = below(one.place), one.until - one.since
-            if path is not None:
-                uncounted = one.from_first or one in going_on
-                yield SeenWait(one.pid, one.call, path, stood_s, stood_s if uncounted else 0.0)
+        return self._standing.waits(below)
 
     def _meet(self, user: User) -> None:
         known = self.processes.get(user.pid)

@@ -8,12 +8,13 @@ was in that call all the time.
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from leadline.observe.host.threads import ProcessThreads
 from leadline.tracing.sources.lives.blocked import call_of
+from leadline.watch.store import SeenWait
 
 _THREADS_MAX = 4096  # of all processes: what looks must not cost what it looks for
 
@@ -86,6 +87,15 @@ class StandingCalls:
     def _end(self, call: StandingCall) -> None:
         if call.until > call.since:
             self._ended.append(call)
+
+    def waits(self, below: Callable[[str], str | None]) -> Iterator[SeenWait]:
+        """Those on files below the path; none counts for one whose beginning and end were both seen."""
+        ended, going_on = self.found()
+        for one in (*ended, *going_on):
+            path, stood_s = below(one.place), one.until - one.since
+            if path is not None:
+                uncounted = one.from_first or one in going_on
+                yield SeenWait(one.pid, one.call, path, stood_s, stood_s if uncounted else 0.0)
 
     def found(self) -> tuple[list[StandingCall], list[StandingCall]]:
         """Those that ended within the watch, and those that go on."""
