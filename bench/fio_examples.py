@@ -35,7 +35,7 @@ from leadline.study.fio.document import read_job_file
 from leadline.study.fio.sections import FioOption
 from leadline.study.fio.values import size, time_ns
 from leadline.study.study import parse_study
-from leadline.written.yaml_source import WrittenAt
+from leadline.yamlio.yaml_source import WrittenAt
 from many_hosts import RESULTS, made, put
 from ratios import Spread, spread
 

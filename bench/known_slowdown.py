@@ -27,7 +27,7 @@ from leadline.plan.model import Plan
 from leadline.store.reader import open_result
 from leadline.verdict.compared.deciding import decide
 from leadline.verdict.compared.pair import Pair
-from leadline.verdict.material import tables_of
+from leadline.verdict.inputs import tables_of
 from leadline.verdict.model import Comparison
 from real_studies import leadline
 from shares import share, table

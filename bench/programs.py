@@ -147,8 +147,8 @@ def concluded(tables: Any, path: Path) -> dict[str, Any]:
     """What leadline says of it: its headline, and the rules that it names, the costliest first."""
     from leadline.store.reader import open_result
     from leadline.tracing.findings import trace_views
+    from leadline.tracing.messages import said, time_words
     from leadline.tracing.store import create_trace_result
-    from leadline.tracing.words import said, time_words
 
     create_trace_result(path, {"t0001": tables}, title="p", details={}, now_ns=time.time_ns)
     (view,) = trace_views(open_result(path), with_charts=False)

@@ -25,7 +25,7 @@ from leadline.analysis.statistics.power import block_variation, smallest_differe
 from leadline.plan.model import Plan
 from leadline.store.reader import open_result
 from leadline.verdict.compared.comparisons import asked_metrics
-from leadline.verdict.material import tables_of
+from leadline.verdict.inputs import tables_of
 from shares import share
 
 STUDIES, LAB_STUDIES, SLOWDOWN = 13, 13, 1.1  # so many give 100 comparisons

@@ -33,7 +33,7 @@ from leadline.verdict.model import (
     Validity,
 )
 from leadline.verdict.sections.answer import AskedFigure, NextStep, StudyAnswer
-from leadline.workloads.io.judged import leading_rates
+from leadline.workloads.io.judge import leading_rates
 
 MIB = 2**20
 PERCENTILES = (0, 1, 5, 10, 20, 30, 40, 50, 60, 70, 80, 90, 95, 99, 99.5, 99.9, 99.95, 99.99, 99.999, 100)

@@ -214,7 +214,7 @@ def load() -> None:
     import vl_convert  # noqa: F401
 
     import leadline
-    from leadline.lighter import leave_out_pandas
+    from leadline.import_guards import leave_out_pandas
     from leadline.verdict.chains import vocabulary
     from leadline.verdict.codes.catalogue import catalogue
 

@@ -26,7 +26,7 @@ from pathlib import Path
 
 from leadline import lab as leadline_lab
 from leadline.lab.spec import LabSpec
-from leadline.observe.answering import in_fork
+from leadline.observe.hang_guard import in_fork
 from leadline.tuning.changes import SettingChange, SettingPlace
 from leadline.tuning.changing import holding
 from leadline.tuning.changing.applying import DeadMansSwitch, Pace, apply

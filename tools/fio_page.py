@@ -14,8 +14,8 @@ from pathlib import Path
 
 from leadline.errors import SpecError
 from leadline.study import schemes
-from leadline.study.fio.asked import How, Known, known_options
 from leadline.study.fio.document import read_job_file
+from leadline.study.fio.job_options import How, KnownOption, known_options
 from leadline.study.study import parse_study
 
 PAGE = Path(__file__).parent.parent / "docs" / "fio.md"
@@ -44,7 +44,7 @@ def page(examples: Path | None = None, suites: Path | None = None) -> str:
 
 
 def _options() -> Iterator[str]:
-    names: dict[Known, list[str]] = {}
+    names: dict[KnownOption, list[str]] = {}
     for name, known in known_options().items():
         names.setdefault(known, []).append(name)
     for how, head in _HEADS:

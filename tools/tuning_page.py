@@ -7,8 +7,8 @@ import sys
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
+from leadline.tuning.messages import NEEDS, range_words
 from leadline.tuning.settings import LAYERS, Advice, Setting, settings
-from leadline.tuning.words import NEEDS, range_words
 
 ROOT = Path(__file__).parent.parent
 PAGE = ROOT / "docs" / "tuning.md"
@@ -91,7 +91,7 @@ def _every() -> Iterator[str]:
 
 
 def _refused() -> Iterator[str]:
-    from leadline.tuning.words import validity_words
+    from leadline.tuning.messages import validity_words
 
     yield "| setting | where | why |"
     yield "|---|---|---|"

@@ -8,9 +8,9 @@ import pytest
 from devtools import Page
 
 from leadline.check.facts import Fact
-from leadline.check.judged import judge
+from leadline.check.judge import judge
 from leadline.check.rows import ROLES, rows
-from leadline.check.shown import shown
+from leadline.check.view import shown
 from leadline.report.renderers.check import check_html
 
 pytestmark = pytest.mark.browser

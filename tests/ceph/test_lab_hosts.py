@@ -15,7 +15,7 @@ import pytest
 
 from leadline import lab as leadline_lab
 from leadline.cli.measure.lab_hosts import lab_hosts
-from leadline.hosts.crew.written import HostsAsked
+from leadline.hosts.workers.request import HostsAsked
 from leadline.lab.cluster.process import find_marked
 from leadline.lab.cluster.wait import poll
 from leadline.lab.paths import CREW_PREFIX

@@ -11,7 +11,7 @@ from contextlib import ExitStack
 
 import pytest
 
-from leadline.check.judged import judge
+from leadline.check.judge import judge
 from leadline.check.measured.streams import HostAnswer, Words, stream_facts
 from leadline.check.rows import ROLES, rows
 

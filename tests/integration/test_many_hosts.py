@@ -19,8 +19,8 @@ from dask_workers import DaskWorkers
 from host_workers import children
 from leadline import _core
 from leadline.errors import UsageError
-from leadline.hosts.crew.cluster import started
-from leadline.hosts.crew.written import HostAsked, HostsAsked
+from leadline.hosts.workers.cluster import started
+from leadline.hosts.workers.request import HostAsked, HostsAsked
 from leadline.store.reader import open_result
 from ssh_server import SSHD, ssh_server
 from support import Process, command_line, wait_for_event

@@ -210,7 +210,12 @@ def proof_interaction(said: Said) -> None:
 
 
 def _hold_best(
-    said: Said, text: str, pair: tuple[str, str], rates: Mapping[str, Mapping[int, float]], *, single: bool
+    said: Said,
+    text: str,
+    pair: tuple[str, str],
+    rates: Mapping[str, Mapping[int, float]],
+    *,
+    single: bool,
 ) -> None:
     """No way to have the two is better than the one that is named."""
     _, states = _design(said)

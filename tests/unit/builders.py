@@ -10,7 +10,7 @@ from typing import Any
 
 from leadline.plan.model import PlannedCell
 from leadline.store.tables import LatencyRow, TrialRow
-from leadline.study.kind.face import Layout
+from leadline.study.kind.interface import Layout
 from leadline.study.target import TargetFacts
 from leadline.workloads.io.job import Job
 

@@ -17,7 +17,7 @@ from leadline.analysis.metrics import Measured
 from leadline.analysis.origin import bytes_read
 from leadline.analysis.statistics.intervals import mean_of_blocks
 from leadline.analysis.statistics.means import geometric_mean, paired_ratio, unpaired_ratio
-from leadline.workloads.io.judged import JudgedIo, io_metrics
+from leadline.workloads.io.judge import JudgedIo, io_metrics
 
 _POSITIVE = st.lists(st.floats(1e-3, 1e9), min_size=2, max_size=20)
 

@@ -18,11 +18,11 @@ from leadline.study.library import load_study
 from leadline.verdict.answers.certain import factor_words
 from leadline.verdict.answers.compose import question_of, wider
 from leadline.verdict.answers.leading import find_leaders
-from leadline.verdict.answers.words import against_base, figures_alone, leaders_of
+from leadline.verdict.answers.messages import against_base, figures_alone, leaders_of
 from leadline.verdict.model import UNUSABLE, Comparison, MoreBlocks, Outcome, Quantity, State
 from leadline.verdict.sections.answer import AskedFigure
-from leadline.workloads.application.judged import JudgedApplication
-from leadline.workloads.io.judged import JudgedIo
+from leadline.workloads.application.judge import JudgedApplication
+from leadline.workloads.io.judge import JudgedIo
 
 _CLAUSE = re.compile(r"(faster|slower) than base0 in (\d+) of (\d+) works \((.*?)\)")
 _BOUND = re.compile(r"at least ([\d.,]+) (times|%) in ([\w ]+)|([\w ]+): at least ([\d.,]+) (times|%)")

@@ -10,8 +10,8 @@ import pytest
 
 from leadline.analysis.cells import CellTable
 from leadline.analysis.metrics import Measured
+from leadline.verdict.answers.messages import against_base
 from leadline.verdict.answers.together import WORKS_MIN, Together, together
-from leadline.verdict.answers.words import against_base
 from leadline.verdict.model import Comparison, Outcome, Quantity, State
 from leadline.verdict.sections.answer import AskedFigure
 

@@ -17,11 +17,11 @@ from leadline.report.renderers.terminal import show
 from leadline.report.sections.places import place_lines
 from leadline.study.target import TargetFacts
 from leadline.verdict.diagnosed.causes import applying
+from leadline.verdict.diagnosed.ceilings import Ceiling, RateCeilings
 from leadline.verdict.diagnosed.judge import diagnose
 from leadline.verdict.diagnosed.of_result import CellDiagnosed
 from leadline.verdict.diagnosed.section import PICTURES_MAX, bounds_section
 from leadline.verdict.diagnosed.seen.values import Figures
-from leadline.verdict.diagnosed.should import Ceiling, Should
 from leadline.verdict.model import Cell, Findings, Validity
 from leadline.verdict.sections.charts import PlaceUse
 
@@ -37,7 +37,7 @@ def cell(name: str, figures: Figures, *, invalid: bool = False) -> CellDiagnosed
     base = typical().cells[0]
     validity = Validity("INVALID" if invalid else "VALID")
     made = Cell(f"a.{name}", "a", name, {}, base.job, {}, validity)
-    should = Should(10e6, (Ceiling(20e6, "the link of client1"),))
+    should = RateCeilings(10e6, (Ceiling(20e6, "the link of client1"),))
     return CellDiagnosed(made, diagnose([figures]), should)
 
 

@@ -14,7 +14,7 @@ import pytest
 
 from leadline.check.document import as_document, changes, read_facts
 from leadline.check.facts import Fact, Value, told
-from leadline.check.judged import Checked, host_of, judge
+from leadline.check.judge import Checked, host_of, judge
 from leadline.check.measured.echoes import echo_all, path_facts
 from leadline.check.measured.streams import HostAnswer, Words, parsed, stream_facts
 from leadline.check.reading.cluster import cluster_facts
@@ -22,7 +22,7 @@ from leadline.check.reading.devices import device_facts
 from leadline.check.reading.host import host_facts
 from leadline.check.reading.interfaces import interface_values
 from leadline.check.rows import ROLES, Row, rows
-from leadline.check.shown import shown
+from leadline.check.view import shown
 from leadline.errors import ResultError
 from leadline.observe.ceph.client import NotObservableError
 from ports import free_ports

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from leadline.check.facts import Fact
-from leadline.check.judged import judge
+from leadline.check.judge import judge
 from leadline.check.reading.cluster import cluster_facts
 from leadline.check.reading.mds import mds_facts
 from leadline.check.reading.releases import bad_releases, defects, release_in

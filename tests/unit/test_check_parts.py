@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from leadline.check.facts import Fact, told
-from leadline.check.judged import judge
+from leadline.check.judge import judge
 from leadline.check.reading.host import host_facts
 from leadline.check.reading.interfaces import bond_values, one_receives
 from leadline.check.reading.memory import MemoryModule, memory_facts, module_in

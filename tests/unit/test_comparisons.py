@@ -15,8 +15,8 @@ from leadline.analysis.statistics.means import paired_ratio
 from leadline.verdict.compared.deciding import decide
 from leadline.verdict.compared.over_time import changes_over_time
 from leadline.verdict.compared.pair import Pair
+from leadline.verdict.messages import statements
 from leadline.verdict.model import State
-from leadline.verdict.words import statements
 from leadline.workloads.metadata.job import MetadataJob
 
 _ALIKE = [100.0, 103.0, 98.0, 101.0, 99.0, 102.0, 100.5, 97.5]

@@ -13,13 +13,13 @@ from leadline.errors import SpecError
 from leadline.store.tables import SeriesRow
 from leadline.study.target import CephAccess, TargetFacts
 from leadline.verdict.diagnosed.causes import CauseInTrial, applying, causes, judged, read_causes
+from leadline.verdict.diagnosed.ceilings import Ceiling, RateCeilings, TrialSeen, ceilings, should_of
 from leadline.verdict.diagnosed.document import found_json
 from leadline.verdict.diagnosed.figures import FIGURES
 from leadline.verdict.diagnosed.judge import diagnose
 from leadline.verdict.diagnosed.samples import Samples, outlier
 from leadline.verdict.diagnosed.seen.of_trial import figures_of
 from leadline.verdict.diagnosed.seen.values import Figures
-from leadline.verdict.diagnosed.should import Ceiling, Should, TrialSeen, ceilings, should_of
 from leadline.verdict.diagnosed.unseen import measured_by
 
 S = 1_000_000_000
@@ -492,7 +492,7 @@ def test_a_thread_that_is_busy_for_a_moment_is_not_full() -> None:
 
 
 def test_what_is_passed_by_more_than_measurements_scatter_is_no_ceiling() -> None:
-    def should(rate: float) -> Should | None:
+    def should(rate: float) -> RateCeilings | None:
         figures = {**seen(), "bytes_per_s": rate}
         ceilings = (Ceiling(100.0, "what is in flight"), Ceiling(900.0, "a link"))
         return should_of([TrialSeen(trial_row(), figures, ceilings, 1)])

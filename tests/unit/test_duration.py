@@ -10,7 +10,7 @@ import pytest
 from leadline.analysis.duration import TimeTaken, block_seconds, time_taken
 from leadline.plan.model import Plan, Trial
 from leadline.store.journal import Event
-from leadline.verdict.words import time_off, time_words
+from leadline.verdict.messages import time_off, time_words
 
 TRIALS = tuple(Trial(f"t{n}", n, 1, "a.w", "a", 1) for n in (1, 2))
 PLAN = Plan("s", "s", "", 1, 1, (), (), TRIALS, 10.0, {})

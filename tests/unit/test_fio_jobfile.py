@@ -19,7 +19,7 @@ from leadline.study.target import Target
 from leadline.workloads.io.fio.jobfile import job_file
 from leadline.workloads.io.fio.look import FioLook
 from leadline.workloads.io.fio.output import HISTOGRAMS, record_of, summary_of
-from leadline.written.yaml_source import read_yaml
+from leadline.yamlio.yaml_source import read_yaml
 
 HERE = FioLook(lambda _: ("fio 3.33", ""))
 MISSING = FioLook(lambda name: (None, f"there is no program {name} on PATH"))

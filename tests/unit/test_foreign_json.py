@@ -19,7 +19,7 @@ from leadline.observe.children import _json_lines
 from leadline.run.rows import read_engine_record
 from leadline.tracing.tables import command_list, command_words
 from leadline.tuning.emitting.asking import parse_plan
-from leadline.tuning.told import told
+from leadline.tuning.remote_audit import told
 from leadline.workflows.reading import read_workflows, total_of
 
 PACKAGE = Path(__file__).parents[2] / "python" / "leadline"
@@ -142,7 +142,7 @@ def test_a_record_of_no_engine_of_ours_is_named(tmp_path: Path, data: bytes) -> 
 
 # Words of our own processes, over pipes that nobody else has, and rows that were checked as they were read.
 OWN = {
-    "check/storage/asked.py",
+    "check/storage/request.py",
     "check/storage/child.py",
     "check/measured/exchange.py",
     "cli/measure/lab_hosts.py",

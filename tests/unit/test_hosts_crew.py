@@ -14,14 +14,14 @@ import pytest
 from leadline import _core
 from leadline.cli.measure.hosts_options import HostsOptions, asked_again
 from leadline.errors import ResultError, SpecError, TargetError, UsageError
-from leadline.hosts.crew.calls import Crew, CrewWorker, Order, Said
-from leadline.hosts.crew.checks import check_versions, hosts_of, look, needed_by_all
-from leadline.hosts.crew.clocks import offset_of
-from leadline.hosts.crew.connect import check_listener, check_plain
-from leadline.hosts.crew.crewed import StoredCrew
-from leadline.hosts.crew.taking import checked_path
-from leadline.hosts.crew.written import HostAsked, HostsAsked, asked_hosts, read_hosts
 from leadline.hosts.model import StudyHost
+from leadline.hosts.workers.calls import CallResult, Crew, CrewWorker, Order
+from leadline.hosts.workers.checks import check_versions, hosts_of, look, needed_by_all
+from leadline.hosts.workers.clocks import offset_of
+from leadline.hosts.workers.collector import checked_path
+from leadline.hosts.workers.connect import check_listener, check_plain
+from leadline.hosts.workers.crewed import StoredCrew
+from leadline.hosts.workers.request import HostAsked, HostsAsked, asked_hosts, read_hosts
 from leadline.study.target import Target, TargetFacts
 
 WHOLE = """\
@@ -211,8 +211,8 @@ class Answering(Crew):
     ) -> None:
         self.told, self.found, self.known = told, found or {}, known
 
-    def ask(self, order: Order) -> dict[str, Said]:
-        return {host: Said(self.told[host]) for host in order.arguments}
+    def ask(self, order: Order) -> dict[str, CallResult]:
+        return {host: CallResult(self.told[host]) for host in order.arguments}
 
     def versions(self, _within_s: float) -> dict[str, dict[str, Any]]:
         return self.found

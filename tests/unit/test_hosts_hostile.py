@@ -25,13 +25,13 @@ from hostile_dask import (
 from leadline.errors import LeadlineError, UsageError
 from leadline.hosts import onhost
 from leadline.hosts.answers import ANSWER_BYTES_MAX, AnswerError, answer_of, packed
-from leadline.hosts.crew.checks import look
-from leadline.hosts.crew.connect import connected
-from leadline.hosts.crew.messages import guard
-from leadline.hosts.crew.remote import remote
-from leadline.hosts.crew.written import HostsAsked
 from leadline.hosts.model import StudyHost
 from leadline.hosts.own.unbegun import places_below, tidy
+from leadline.hosts.workers.checks import look
+from leadline.hosts.workers.connect import connected
+from leadline.hosts.workers.messages import guard
+from leadline.hosts.workers.remote import remote
+from leadline.hosts.workers.request import HostsAsked
 
 
 def asked(address: str, **more: Any) -> HostsAsked:
@@ -125,7 +125,7 @@ def test_a_scheduler_in_the_command_runs_nothing_and_writes_no_file_for_a_host(t
     async def attack() -> None:
         from distributed.comm import connect
 
-        from leadline.hosts.crew.cluster import scheduler_class
+        from leadline.hosts.workers.cluster import scheduler_class
 
         where = {"host": "127.0.0.1", "port": 0, "local_directory": str(tmp_path / "dask")}
         options = {**where, "dashboard": False, "dashboard_address": "127.0.0.1:0"}

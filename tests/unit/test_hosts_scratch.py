@@ -12,11 +12,11 @@ from typing import Any
 import pytest
 
 from leadline.errors import UsageError
-from leadline.hosts import there
-from leadline.hosts.crew import cluster
-from leadline.hosts.crew.written import HostsAsked
+from leadline.hosts import worker_rpc
 from leadline.hosts.own.scratch import private_scratch
-from leadline.lab.crew import LabCrew
+from leadline.hosts.workers import cluster
+from leadline.hosts.workers.request import HostsAsked
+from leadline.lab.workers import LabCrew
 
 OTHER = 65534
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="another user needs root")
@@ -92,7 +92,7 @@ def test_a_worker_whose_modules_another_account_could_write_is_refused(
 ) -> None:
     work = planted.theirs / "worker-x"
     monkeypatch.setattr(sys, "path", [str(work), *sys.path])
-    found = there.probe({})
+    found = worker_rpc.probe({})
     assert f"{planted.theirs} belongs to uid {OTHER}" in found["refused"]
     os.chown(planted.theirs, 0, 0)
-    assert there.why_not_own_modules(sys.path) == ""
+    assert worker_rpc.why_not_own_modules(sys.path) == ""

@@ -13,11 +13,11 @@ from builders import trial_row
 from host_studies import GOOD_CLOCK, S, summary
 
 from leadline.errors import ResultError
-from leadline.hosts.crew import taking as taking_module
-from leadline.hosts.crew.calls import Order, Said
-from leadline.hosts.crew.taking import Taking
-from leadline.hosts.crew.trying import Tried
 from leadline.hosts.model import AttemptEnd
+from leadline.hosts.workers import collector as collector_module
+from leadline.hosts.workers.attempt_runner import AttemptResult
+from leadline.hosts.workers.calls import CallResult, Order
+from leadline.hosts.workers.collector import TableCollector
 from leadline.plan.model import Trial
 from leadline.store.files import write_table
 from leadline.store.tables import TABLES, TrialRow, to_arrow
@@ -31,7 +31,7 @@ class FetchedCrew:
     def __init__(self, files: Mapping[str, bytes], short: int = 0) -> None:
         self.files, self.short, self.asked = files, short, list[int]()
 
-    def ask(self, order: Order) -> dict[str, Said]:
+    def ask(self, order: Order) -> dict[str, CallResult]:
         said = {}
         for host, (_, pieces) in order.arguments.items():
             found = {
@@ -39,17 +39,17 @@ class FetchedCrew:
                 for path, (offset, size) in pieces.items()
             }
             self.asked += [size for _, size in pieces.values()]
-            said[host] = Said(found)
+            said[host] = CallResult(found)
         return said
 
 
-def taking(tmp_path: Path, crew: Any = None) -> Taking:
+def taking(tmp_path: Path, crew: Any = None) -> TableCollector:
     clocks = SimpleNamespace(of=lambda _: GOOD_CLOCK)
     crewed: Any = SimpleNamespace(
         crew=crew, remote=SimpleNamespace(fetch=len, forget=len), clocks=clocks, machine=lambda _: ""
     )
     writer: Any = SimpleNamespace(path=tmp_path / "result")
-    return Taking(crewed, writer)
+    return TableCollector(crewed, writer)
 
 
 def row(**values: Any) -> TrialRow:
@@ -74,7 +74,7 @@ def staged(tmp_path: Path, host: str, found: TrialRow) -> None:
 
 def join(tmp_path: Path) -> Any:
     ends = {host: AttemptEnd(host, "a1", "finished") for host in ("alpha", "beta")}
-    tried = Tried("a1", ("alpha", "beta"), ends)
+    tried = AttemptResult("a1", ("alpha", "beta"), ends)
     cell: Any = None
     return taking(tmp_path).joined(tried, [TRIAL], [cell])
 
@@ -114,14 +114,14 @@ def test_a_table_that_is_none_is_an_error_that_names_its_host(tmp_path: Path) ->
         join(tmp_path)
 
 
-def fetched(tmp_path: Path, crew: FetchedCrew, files: Mapping[str, int]) -> Tried:
-    tried = Tried("a1", ("alpha",), {"alpha": AttemptEnd("alpha", "a1", "finished", files=files)})
+def fetched(tmp_path: Path, crew: FetchedCrew, files: Mapping[str, int]) -> AttemptResult:
+    tried = AttemptResult("a1", ("alpha",), {"alpha": AttemptEnd("alpha", "a1", "finished", files=files)})
     taking(tmp_path, crew).fetch(tried)
     return tried
 
 
 def test_files_larger_than_a_message_come_in_pieces(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(taking_module, "_FETCH_BYTES", 1000)
+    monkeypatch.setattr(collector_module, "_FETCH_BYTES", 1000)
     files = {"trials/t0001.parquet": bytes(range(256)) * 10, "output/t0001": b"", "series/x": b"abc"}
     crew = FetchedCrew(files)
     tried = fetched(tmp_path, crew, {path: len(data) for path, data in files.items()})
@@ -147,17 +147,17 @@ class DeafCrew:
     def __init__(self) -> None:
         self.told: list[tuple[str, tuple[str, ...]]] = []
 
-    def tell(self, _function: object, attempt: str, hosts: list[str]) -> dict[str, Said]:
+    def tell(self, _function: object, attempt: str, hosts: list[str]) -> dict[str, CallResult]:
         self.told.append((attempt, tuple(hosts)))
-        closed = Said(problem="no study is open in this session")
-        answers = {"alpha": (None, closed, Said({}))[len(self.told) - 1], "beta": Said({})}
+        closed = CallResult(problem="no study is open in this session")
+        answers = {"alpha": (None, closed, CallResult({}))[len(self.told) - 1], "beta": CallResult({})}
         return {host: one for host in hosts if (one := answers[host]) is not None}
 
 
 def test_a_host_that_did_not_hear_that_it_may_forget_is_told_again(tmp_path: Path) -> None:
     crew = DeafCrew()
     hosts = taking(tmp_path, crew)
-    hosts.done(Tried("a1", ("alpha", "beta", "gamma")))  # gamma takes no part any more
+    hosts.done(AttemptResult("a1", ("alpha", "beta", "gamma")))  # gamma takes no part any more
     for _ in range(4):
         hosts.forget()
     assert crew.told == [("a1", ("alpha", "beta")), ("a1", ("alpha",)), ("a1", ("alpha",))]

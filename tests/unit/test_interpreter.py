@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
-from leadline.check.storage.asked import DeviceChild, NotAnsweredError
 from leadline.check.storage.places import DevicePlace
+from leadline.check.storage.request import DeviceChild, NotAnsweredError
 from leadline.cli.explain.check_members import LabMembers, echoes
 from leadline.errors import UsageError
 from leadline.tracing.sources.darshan import log
@@ -58,8 +58,8 @@ def test_a_member_of_a_lab_takes_no_module_of_the_working_directory(planted: Pat
 
 
 def test_a_worker_on_another_host_takes_no_module_of_its_working_directory(planted: Path) -> None:
-    from leadline.hosts.crew.cluster import _worker
-    from leadline.hosts.crew.written import read_hosts
+    from leadline.hosts.workers.cluster import _worker
+    from leadline.hosts.workers.request import read_hosts
 
     asked = read_hosts("hosts: {alpha: {address: 127.0.0.1}}", "hosts.yaml", {})
     python = _worker(asked, asked.hosts[0], "tcp://")["remote_python"]

@@ -19,11 +19,11 @@ from leadline.plan.order import order_trials
 from leadline.study.kind.job import AnyJob
 from leadline.study.target import Target
 from leadline.workloads.coherence.job import CoherenceJob
-from leadline.workloads.conducted import CONDUCTED, conducted, handed
 from leadline.workloads.imported.job import ImportedJob
 from leadline.workloads.metadata.job import MetadataJob
-from leadline.workloads.planned import ASKED, JOB_OPTIONS, PLANNED, planned, stored_kind
+from leadline.workloads.planner import ASKED, JOB_OPTIONS, PLANNED, planned, stored_kind
 from leadline.workloads.replay.job import ReplayJob
+from leadline.workloads.runner import CONDUCTED, conducted, handed
 
 JOBS: tuple[AnyJob, ...] = (
     job(),

@@ -7,9 +7,9 @@ from importlib import resources
 from builders import cell
 
 from leadline.verdict.codes.catalogue import catalogue
-from leadline.verdict.face import OwnCells
-from leadline.workloads.io.judged import verified_section
-from leadline.workloads.judged import KINDS, known_metrics, metric_kind
+from leadline.verdict.interface import OwnCells
+from leadline.workloads.io.judge import verified_section
+from leadline.workloads.judge import KINDS, known_metrics, metric_kind
 
 
 def test_every_folder_of_a_kind_of_work_has_a_line() -> None:

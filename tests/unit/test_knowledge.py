@@ -13,7 +13,7 @@ from test_watch import seen as seen_by_watch
 
 from leadline.errors import SpecError
 from leadline.knowledge.evaluator import Answered, RuleCondition, answered
-from leadline.knowledge.shown import ShownFigures
+from leadline.knowledge.formats import ShownFigures
 from leadline.knowledge.tables import entries, numbers, with_numbers
 from leadline.tracing.rules import rules as trace_rules
 from leadline.verdict.diagnosed.causes import causes

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from leadline import lighter
+from leadline import import_guards
 from leadline.errors import ResultError
-from leadline.lighter import duckdb_in_memory
+from leadline.import_guards import duckdb_in_memory
 
 
 def said(program: str) -> str:
@@ -23,7 +23,7 @@ def test_pyarrow_comes_without_pandas_in_a_command_only() -> None:
     pytest.importorskip("pandas")
     program = """
 import sys
-from leadline.lighter import leave_out_pandas
+from leadline.import_guards import leave_out_pandas
 WHERE
 import pyarrow
 print(pyarrow.array(["a"]).to_pylist(), "pandas" in sys.modules)
@@ -46,6 +46,6 @@ def test_no_question_writes_into_the_working_directory(
 
 
 def test_all_of_the_package_asks_duckdb_that_way() -> None:
-    package = Path(lighter.__file__).parent
+    package = Path(import_guards.__file__).parent
     files = [path for path in package.rglob("*.py") if "duckdb.connect(" in path.read_text(encoding="utf-8")]
-    assert files == [Path(lighter.__file__)]
+    assert files == [Path(import_guards.__file__)]

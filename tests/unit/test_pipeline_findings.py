@@ -27,13 +27,14 @@ from leadline.verdict.compared.comparisons import compare_targets
 from leadline.verdict.model import Cell, Comparison, FigureTable, Quantity, TrialView, Validity
 from leadline.verdict.sections.charts import StageBars
 from leadline.verdict.sections.section import Panels, Section
-from leadline.workloads.application.planned import program_seconds
-from leadline.workloads.judged import measure_of, metric_kind
-from leadline.workloads.pipeline.conducted import stage_traces
+from leadline.workloads.application.planner import program_seconds
+from leadline.workloads.judge import measure_of, metric_kind
 from leadline.workloads.pipeline.figures import metric_stage
 from leadline.workloads.pipeline.job import Stage
-from leadline.workloads.pipeline.judged import JudgedPipeline
-from leadline.workloads.pipeline.planned import pipeline_seconds
+from leadline.workloads.pipeline.judge import JudgedPipeline
+from leadline.workloads.pipeline.messages import pipeline_answer, pipeline_statements
+from leadline.workloads.pipeline.planner import pipeline_seconds
+from leadline.workloads.pipeline.runner import stage_traces
 from leadline.workloads.pipeline.tables import (
     PipelineBeside,
     PipelineSeries,
@@ -41,7 +42,6 @@ from leadline.workloads.pipeline.tables import (
     lines_of,
     pipeline_section,
 )
-from leadline.workloads.pipeline.words import pipeline_answer, pipeline_statements
 
 Made = tuple[tuple[PipelineSeries, ...], tuple[Comparison, ...]]
 NAMES = ("ingest", "encode")

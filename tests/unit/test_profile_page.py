@@ -10,8 +10,8 @@ import pytest
 
 from leadline.analysis.statistics.means import Estimate
 from leadline.causal.document import FORMAT
+from leadline.causal.messages import HEADINGS, waits
 from leadline.causal.model import CLASSES, PLAIN_RUNS
-from leadline.causal.words import HEADINGS, waits
 from leadline.cli.main import leadline
 
 PAGE = (Path(__file__).parents[2] / "docs" / "profile.md").read_text()

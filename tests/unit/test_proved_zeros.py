@@ -7,9 +7,9 @@ import math
 import pytest
 
 from leadline.analysis.statistics.means import paired_ratio
+from leadline.verdict.proved.detection import Mechanism, _waited, moved_figure
 from leadline.verdict.proved.effects import WITH, WITHOUT, StatesDesign, contrast_of_figures
-from leadline.verdict.proved.found import Mechanism, _waited, moved_figure
-from leadline.verdict.proved.said import mechanism_sentence
+from leadline.verdict.proved.messages import mechanism_sentence
 from leadline.verdict.proved.zeros import ZeroRatio, zero_ratio
 
 DESIGN = StatesDesign("together", {WITHOUT: frozenset(), WITH: frozenset({"dial"})}, ("dial",))

@@ -13,6 +13,7 @@ from trace_tables import file_row, files_table, segment, segments_table, tables
 
 from leadline.errors import ResultError
 from leadline.store.replay_script import SCRIPT, write_script
+from leadline.workloads.replay.messages import replay_answer
 from leadline.workloads.replay.script import (
     CREATED,
     DIRECTORY,
@@ -23,7 +24,6 @@ from leadline.workloads.replay.script import (
     make_script,
     vocabulary,
 )
-from leadline.workloads.replay.words import replay_answer
 
 US = 1_000
 

@@ -15,7 +15,7 @@ from leadline.report.renderers.screen import show_figure, show_screen
 from leadline.report.screen.screen import lines_of, screen_of
 from leadline.study.library import builtin_names, load_study
 from leadline.study.study import expand
-from leadline.verdict.answers.words import against_base, beside_others, figures_alone, within_target
+from leadline.verdict.answers.messages import against_base, beside_others, figures_alone, within_target
 from leadline.verdict.model import (
     SEVERITY,
     Cell,

@@ -10,7 +10,6 @@ from leadline.analysis.models.simple import Protection
 from leadline.cli.main import run_command_line
 from leadline.cli.requiring import read_required, required_of
 from leadline.errors import SpecError, UsageError
-from leadline.sizing.asked import AskedSizing
 from leadline.sizing.designs import (
     PerDeviceRate,
     designs,
@@ -20,6 +19,7 @@ from leadline.sizing.designs import (
 )
 from leadline.sizing.hardware import Catalogue, built_in, read_catalogue
 from leadline.sizing.links import GOODPUT
+from leadline.sizing.request import AskedSizing
 from leadline.verdict.bounded.requirements import Requirements, read_requirements
 
 _EXAMPLES = Path(__file__).parents[2] / "docs" / "examples"

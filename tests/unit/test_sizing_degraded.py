@@ -16,13 +16,13 @@ from click.testing import CliRunner
 from leadline.analysis.models.simple import Protection
 from leadline.cli.main import leadline
 from leadline.errors import SpecError
-from leadline.sizing.asked import AskedSizing
 from leadline.sizing.degraded import DegradedDesign, degraded
 from leadline.sizing.designs import PerDeviceRate, design_of, designs, device_times, lacks
 from leadline.sizing.hardware import Catalogue, read_catalogue
 from leadline.sizing.links import GOODPUT
 from leadline.sizing.moved import Inputs
-from leadline.sizing.shown import shown, state_lines
+from leadline.sizing.request import AskedSizing
+from leadline.sizing.view import shown, state_lines
 from leadline.verdict.bounded.requirements import read_requirements
 
 _HEAD = "format: leadline.requirements/1\nsizing:\n  capacity: 100 TB\n  protection: ['3', '4+2']\n"

@@ -14,8 +14,8 @@ from click.testing import CliRunner
 from leadline.cli.main import leadline
 from leadline.cli.predict.measured import MeasuredRates, add_gateways
 from leadline.errors import SpecError
-from leadline.sizing.asked import AskedSizing, protocol_of, protocols
 from leadline.sizing.gateways import PerGatewayRate, gateway_words, gateways_counted
+from leadline.sizing.request import AskedSizing, protocol_of, protocols
 from leadline.verdict.bounded.requirements import read_requirements
 from leadline.verdict.model import Cell, Quantity, TargetView, Validity
 

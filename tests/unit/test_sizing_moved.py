@@ -19,8 +19,8 @@ from leadline.sizing.designs import designs, link_headroom
 from leadline.sizing.hardware import Catalogue, read_catalogue
 from leadline.sizing.links import GOODPUT
 from leadline.sizing.moved import Inputs, changed, sensitivity
-from leadline.sizing.shown import shown
 from leadline.sizing.small import Carried, in_small
+from leadline.sizing.view import shown
 from leadline.verdict.bounded.requirements import read_requirements
 
 _HEAD = "format: leadline.requirements/1\nsizing:\n  capacity: 100 TB\n  protection: ['3', '4+2']\n"

@@ -15,10 +15,10 @@ from made_studies import random_io, store
 from leadline.cli.main import leadline
 from leadline.cli.predict.measured import MeasuredRates, add_ranks, measured_in
 from leadline.errors import SpecError
-from leadline.sizing.asked import AskedSizing, MetadataNeed
 from leadline.sizing.hardware import built_in
 from leadline.sizing.moved import Inputs, changed
 from leadline.sizing.ranks import PerRankRate, busiest, rank_words, ranks_counted
+from leadline.sizing.request import AskedSizing, MetadataNeed
 from leadline.verdict.bounded.requirements import read_requirements
 from leadline.verdict.diagnosed.judge import Diagnosed
 from leadline.verdict.diagnosed.of_result import CellDiagnosed

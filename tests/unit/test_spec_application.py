@@ -15,7 +15,7 @@ from leadline.study.study import Study, parse_study
 from leadline.study.target import Target, TargetFacts
 from leadline.study.yaml_source import read_study
 from leadline.workloads.application.job import ApplicationFacts, ApplicationJob, Input, Look
-from leadline.workloads.planned import stored_job
+from leadline.workloads.planner import stored_job
 
 STAGED = Input("/data/events", 3, 30 * MIB, ("a.root",))
 

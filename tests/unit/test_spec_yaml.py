@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from leadline.errors import SpecError
 from leadline.study.yaml_source import read_study
-from leadline.written.yaml_source import SOURCE_MAX_BYTES, read_table, read_yaml
+from leadline.yamlio.yaml_source import SOURCE_MAX_BYTES, read_table, read_yaml
 
 PACKAGE = Path(str(resources.files("leadline")))
 TABLES = sorted(path for path in PACKAGE.rglob("*.yaml") if "studies" not in path.parts)

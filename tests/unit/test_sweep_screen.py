@@ -18,7 +18,7 @@ from leadline.study.yaml_source import read_study
 from leadline.verdict.model import Cell, State, Validity
 from leadline.verdict.sections.answer import StudyAnswer
 from leadline.verdict.swept.answer import sweeps_answer
-from leadline.verdict.swept.found import SweepFound
+from leadline.verdict.swept.detection import SweepFound
 from leadline.verdict.swept.parts import PlateauPart, PlateauParts
 
 MIB = 1 << 20

@@ -20,7 +20,7 @@ from leadline.store.own.acks import Acks, acks_of, join_acks, read_ack_log, writ
 from leadline.study.study import parse_study
 from leadline.study.target import Target, TargetFacts
 from leadline.study.yaml_source import read_study
-from leadline.workloads.planned import planned
+from leadline.workloads.planner import planned
 from leadline.workloads.transfer.job import TransferJob
 from leadline.workloads.transfer.memory import BESIDE_BYTES, HostRoom, needed_bytes
 from leadline.workloads.transfer.sources import SourceFile, SourceLook, largest_share

@@ -10,14 +10,14 @@ import pytest
 
 from leadline import _core
 from leadline.cli.change.auditing.causes import AuditedWork
-from leadline.cli.change.auditing.printed import AuditShown, print_audit
+from leadline.cli.change.auditing.view import AuditShown, print_audit
 from leadline.errors import ResultError
 from leadline.tuning.audit import AuditAsked, Audited, CauseSeen, SettingSeen
 from leadline.tuning.changes import SettingPlace
 from leadline.tuning.document import audit_json
 from leadline.tuning.fleet import HostRead, audit_hosts, where_words
+from leadline.tuning.remote_audit import answer, question, told
 from leadline.tuning.settings import ROLES, Role, settings
-from leadline.tuning.told import answer, question, told
 
 NODES = tuple(f"node{number:02}" for number in range(1, 13))
 SWAP = CauseSeen("memory_short", "the memory of this host", 0.5)

@@ -14,11 +14,11 @@ from leadline.errors import RefusedChangeError, TuningError
 from leadline.observe.ceph.client import NotObservableError
 from leadline.tuning.changes import SettingChange, SettingPlace
 from leadline.tuning.changing.journal import TuningJournal
-from leadline.tuning.proving.asked import known_settings, proved_settings, setting_value, split_words
 from leadline.tuning.proving.clients import TargetClient
 from leadline.tuning.proving.designs import design_of
 from leadline.tuning.proving.kept import kept
 from leadline.tuning.proving.proof import ProvedSetting, as_manifest, design_of_manifest, of_manifest
+from leadline.tuning.proving.request import known_settings, proved_settings, setting_value, split_words
 from leadline.tuning.proving.states import SettingStates, restless
 from leadline.tuning.settings import Price, Setting, SettingAccess, settings
 from leadline.tuning.system import TuningSystem

@@ -23,9 +23,9 @@ from leadline.store.own.proposals import StoredProposal, read_proposals, write_p
 from leadline.tuning.changes import SettingChange, SettingPlace
 from leadline.tuning.changing.journal import TuningJournal
 from leadline.tuning.changing.reverting import revert
-from leadline.tuning.proving.asked import searched_setting
 from leadline.tuning.proving.kept import ProofJournal, kept
 from leadline.tuning.proving.proof import ProvedSetting
+from leadline.tuning.proving.request import searched_setting
 from leadline.tuning.searching.sampler import TriedProposal, propose
 from leadline.tuning.searching.space import SearchDimension, dimension_of, split_space
 from leadline.tuning.searching.states import ValueStates

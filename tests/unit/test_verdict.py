@@ -19,8 +19,8 @@ from leadline.verdict.codes.catalogue import catalogue
 from leadline.verdict.codes.judge import judge
 from leadline.verdict.compared.comparisons import compare_beside
 from leadline.verdict.compared.deciding import outcome_of
+from leadline.verdict.messages import statements
 from leadline.verdict.model import Validity, worst
-from leadline.verdict.words import statements
 
 
 def check(

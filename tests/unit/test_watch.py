@@ -21,9 +21,9 @@ from leadline.observe.mounts.users import unseen_words, users_of
 from leadline.tracing.tables import TraceTables, files_schema
 from leadline.watch.causes import judge, read_rules, rules
 from leadline.watch.figures import watch_facts
-from leadline.watch.printed import by_program, show_watch
 from leadline.watch.standing import StandingCall, StandingCalls
 from leadline.watch.store import Seen, SeenFile, SeenProcess, SeenWait
+from leadline.watch.view import by_program, show_watch
 
 MIB = 1 << 20
 MOUNTS = parse_mountinfo(

@@ -6,8 +6,8 @@ from dataclasses import replace
 from typing import Any
 
 from leadline.units import whole_percent
+from leadline.verdict.messages import statements
 from leadline.verdict.model import Cell, Chain, ChainPlace, Code, Comparison, Quantity, TargetView, Validity
-from leadline.verdict.words import statements
 
 LOCAL = TargetView("local", "/x", "local", "ext4 on vda")
 CEPH = TargetView(

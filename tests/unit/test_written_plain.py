@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from leadline.written import yaml_source
-from leadline.written.yaml_source import _resolve_plain
+from leadline.yamlio import yaml_source
+from leadline.yamlio.yaml_source import _resolve_plain
 
 WORDS = (
     *("null", "Null", "NULL", "nUll", "~", "true", "True", "TRUE", "tRUE", "false", "False", "FALSE"),

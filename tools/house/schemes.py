@@ -20,7 +20,7 @@ OTHER_MEANINGS: tuple[tuple[str, str, str], ...] = (
     ("study/schemes.py", "nfs", "the kernel's file system, and the way to a target through its mount"),
     ("study/schemes.py", "smb", "the way to a target through the kernel's mount"),
     ("study/schema.py", "null", "JSON Schema's type of nothing"),
-    ("written/yaml_source.py", "null", "YAML's tag of nothing"),
+    ("yamlio/yaml_source.py", "null", "YAML's tag of nothing"),
     ("tracing", "null", "JSON's word for nothing"),
     ("observe/video.py", "null", "ffmpeg's format without a file"),
     ("observe/mounts/fuse_client.py", "root", "ceph-fuse's directory of the file system"),

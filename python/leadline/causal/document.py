@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from leadline.analysis.sensitivity import SensitivityFit
-from leadline.causal.judged import Elsewhere
+from leadline.causal.judge import Elsewhere
 from leadline.causal.model import CLASSES, CallSums, CausalProfile, Condition, DelayedRun
 from leadline.errors import ResultError
 from leadline.foreign import parse_json, read_plain, reading

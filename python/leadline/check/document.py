@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from leadline.check.facts import Fact, Value
-from leadline.check.judged import Checked
+from leadline.check.judge import Checked
 from leadline.errors import ResultError
 from leadline.foreign import parse_json, read_plain, reading
 

@@ -17,7 +17,7 @@ import click
 from leadline.cli.console import complain, complain_of_usage, echo, echo_text
 from leadline.cli.streams import prepare_streams
 from leadline.errors import LeadlineError, UsageError
-from leadline.lighter import leave_out_pandas
+from leadline.import_guards import leave_out_pandas
 from leadline.shortage import no_proc, shortage_of
 
 EXIT_GOOD, EXIT_FAILED, EXIT_USAGE, EXIT_INVALID, EXIT_GATE, EXIT_UNDECIDED = 0, 1, 2, 3, 4, 5

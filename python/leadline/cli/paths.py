@@ -26,7 +26,7 @@ class AskedPath(click.Path):
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         """As click's, which looks at the path itself."""
-        from leadline.observe.answering import check_answers
+        from leadline.observe.hang_guard import check_answers
 
         try:
             check_answers([os.fsdecode(value)])
@@ -92,7 +92,7 @@ def place_for(out: Path | None, kind: str) -> Path:
     """`out`, or a name in the working directory, which is asked then."""
     if out is not None:
         return out
-    from leadline.observe.answering import check_answers
+    from leadline.observe.hang_guard import check_answers
 
     check_answers(["."])
     place = Path(f"leadline-{kind}-{datetime.now():%Y%m%d-%H%M%S}")

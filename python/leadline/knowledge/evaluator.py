@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from leadline.errors import SpecError
+from leadline.import_guards import duckdb_in_memory
 from leadline.knowledge.tables import with_numbers
-from leadline.lighter import duckdb_in_memory
 
 if TYPE_CHECKING:
     import duckdb

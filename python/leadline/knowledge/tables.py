@@ -10,8 +10,8 @@ from importlib import resources
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from leadline.errors import SpecError
-from leadline.written.problems import suggest
-from leadline.written.yaml_source import read_table
+from leadline.yamlio.problems import suggest
+from leadline.yamlio.yaml_source import read_table
 
 if TYPE_CHECKING:
     from collections.abc import Hashable

@@ -17,7 +17,7 @@ def mount_facts(host: str) -> list[Fact]:
     from leadline.errors import LeadlineError
     from leadline.mounting.facts import FUSE_TYPES, read_facts
     from leadline.mounting.knowledge import assess
-    from leadline.observe.answering import check_answers
+    from leadline.observe.hang_guard import check_answers
     from leadline.observe.mounts.mountinfo import read_mounts
 
     found: list[Fact] = []

@@ -12,8 +12,8 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from leadline.observe.answering import in_fork
 from leadline.observe.ceph.client import NotObservableError, cluster_name, configured
+from leadline.observe.hang_guard import in_fork
 from leadline.observe.mounts.fuse_client import ClientArguments
 
 _DEFAULTS = (

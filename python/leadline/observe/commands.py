@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from leadline.errors import TargetError
-from leadline.observe.answering import Doing, check_answers, in_fork
 from leadline.observe.children import ask_child, finish
+from leadline.observe.hang_guard import Doing, check_answers, in_fork
 from leadline.workloads.application.job import Input
 from leadline.workloads.pipeline.job import ProgramVersion
 

@@ -18,7 +18,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from leadline.observe.answering import Doing
+from leadline.observe.hang_guard import Doing
 
 _ALIGNMENTS_BYTES = (512, 4096, 65536)
 _LAYOUT_DEPTH_MAX = 64

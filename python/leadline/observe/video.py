@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any
 
 from leadline.foreign import parse_json
-from leadline.observe.answering import in_fork
 from leadline.observe.children import finish
 from leadline.observe.commands import find_program, look_at_input
+from leadline.observe.hang_guard import in_fork
 from leadline.workloads.pipeline.job import Film, SourceFacts
 
 _DEADLINE_S = 60.0

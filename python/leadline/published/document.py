@@ -12,7 +12,7 @@ from typing import Any
 
 from leadline.errors import SpecError
 from leadline.published.units import UNITS, Figure, parse_figure
-from leadline.written.yaml_source import Document, Path, read_yaml
+from leadline.yamlio.yaml_source import Document, Path, read_yaml
 
 FORMAT = "leadline.published/1"
 ROWS_MAX = 5_000

@@ -16,7 +16,7 @@ from leadline.published.document import Published, read_published
 from leadline.store.files import storing
 from leadline.store.reader import KIND_PUBLISHED, Result
 from leadline.store.writer import create_result
-from leadline.written.yaml_source import SOURCE_MAX_BYTES
+from leadline.yamlio.yaml_source import SOURCE_MAX_BYTES
 
 DOCUMENT = "published.yaml"
 

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from typing import Any, NoReturn
 
 from leadline.errors import EngineError
-from leadline.observe.patience import patient_s
+from leadline.observe.timeouts import patient_s
 from leadline.run.forked.prepared import prepared
 
 _POLL_S = 0.1

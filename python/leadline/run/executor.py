@@ -22,7 +22,7 @@ from leadline.store.journal import Event
 from leadline.store.reader import open_result
 from leadline.store.tables import LatencyRow, TrialRow
 from leadline.store.writer import ResultWriter, StoredTrial
-from leadline.workloads.conducted import conducted
+from leadline.workloads.runner import conducted
 
 _Found = tuple[TrialRow, Sequence[LatencyRow]]
 

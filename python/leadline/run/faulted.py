@@ -15,7 +15,7 @@ from pathlib import Path
 
 from leadline.errors import TargetError
 from leadline.faults import BEGAN, ENDED, FILE, UNKNOWN, Fault, TrialFault, read
-from leadline.observe.answering import in_fork
+from leadline.observe.hang_guard import in_fork
 from leadline.store.tables import TrialRow
 from leadline.store.writer import ResultWriter
 

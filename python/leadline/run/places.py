@@ -12,10 +12,10 @@ from typing import Any
 
 from leadline import units
 from leadline.errors import ResultError, StoreError, TargetError
-from leadline.observe.answering import check_answers
-from leadline.observe.patience import patient_s
+from leadline.observe.hang_guard import check_answers
+from leadline.observe.timeouts import patient_s
 from leadline.run.child import Answer, Worker
-from leadline.run.face import SLOWEST_BYTES_PER_S
+from leadline.run.interface import SLOWEST_BYTES_PER_S
 from leadline.run.model import RunRequest
 from leadline.run.storage.mounted import Mounted, mounted_of
 from leadline.run.storage.workspace import MARK, Place, Workspace, is_name_of, workspace_of

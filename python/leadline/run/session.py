@@ -12,8 +12,8 @@ from typing import Any
 
 from leadline import _core
 from leadline.errors import ResultError, TargetError
-from leadline.observe.answering import check_answers, in_fork
 from leadline.observe.client import Observer
+from leadline.observe.hang_guard import check_answers, in_fork
 from leadline.plan.model import Plan
 from leadline.plan.order import states_of, with_block
 from leadline.run.child import Worker

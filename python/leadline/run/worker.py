@@ -23,7 +23,7 @@ from leadline.run.storage import workspace
 from leadline.run.storage.mounted import Mounted
 from leadline.run.storage.storage import open_storage
 from leadline.shortage import shortage_of
-from leadline.workloads.conducted import CONDUCTED, conducted_kind, handed
+from leadline.workloads.runner import CONDUCTED, conducted_kind, handed
 
 _PR_SET_PDEATHSIG = 1
 

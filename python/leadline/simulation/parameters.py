@@ -10,8 +10,8 @@ from importlib import resources
 import numpy as np
 
 from leadline.errors import UsageError
-from leadline.written.problems import suggest
-from leadline.written.yaml_source import Document, read_yaml
+from leadline.yamlio.problems import suggest
+from leadline.yamlio.yaml_source import Document, read_yaml
 
 COMMON = "common"
 CATALOGUE_WORDS = "catalogue: typical parts, not yours; yours by --parameters FILE"

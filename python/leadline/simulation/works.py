@@ -10,7 +10,7 @@ from leadline.analysis.models.simple import Protection
 from leadline.errors import SpecError, UsageError
 from leadline.simulation.model import KINDS, Kind, SimulatedWork
 from leadline.units import parse_duration, parse_percent, parse_size
-from leadline.written.problems import suggest
+from leadline.yamlio.problems import suggest
 
 _EXAMPLE = "for example: --work rw=randwrite,bs=4k,iodepth=32,numjobs=16,protection=3,clients=17"
 _SHARDS_MAX = 64

@@ -10,7 +10,6 @@ import math
 from dataclasses import dataclass
 
 from leadline.analysis.models.simple import Protection
-from leadline.sizing.asked import AskedSizing, Population, protection_of, quantity
 from leadline.sizing.hardware import HardwareHost
 from leadline.sizing.links import (
     ClientFlow,
@@ -21,6 +20,7 @@ from leadline.sizing.links import (
     times_carried,
 )
 from leadline.sizing.pools import rebuilt_of_pools
+from leadline.sizing.request import AskedSizing, Population, protection_of, quantity
 
 REBUILD = "rebuild"
 WORDS = {

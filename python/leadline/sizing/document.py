@@ -12,7 +12,7 @@ from leadline.sizing.designs import Design, PerDeviceRate, decides, device_words
 from leadline.sizing.gateways import PerGatewayRate, gateways_counted
 from leadline.sizing.moved import Inputs, sensitivity
 from leadline.sizing.ranks import PerRankRate, busiest, ranks_counted
-from leadline.sizing.shown import degraded_of
+from leadline.sizing.view import degraded_of
 
 FORMAT = "leadline.sizing/1"
 

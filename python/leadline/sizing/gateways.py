@@ -9,9 +9,9 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from leadline.sizing.asked import HOURS, AskedSizing
 from leadline.sizing.degraded import flow_of
 from leadline.sizing.links import ClientFlow
+from leadline.sizing.request import HOURS, AskedSizing
 from leadline.units import format_rate
 
 GATEWAYS_FURTHEST = 4  # times the one that was measured, as devices and ranks

@@ -8,10 +8,10 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from leadline.sizing.asked import Flow, Size, quantity
-from leadline.written.fields import Whole
-from leadline.written.problems import Vocabulary, translate
-from leadline.written.yaml_source import DocumentKind, Path, read_yaml
+from leadline.sizing.request import Flow, Size, quantity
+from leadline.yamlio.fields import Whole
+from leadline.yamlio.problems import Vocabulary, translate
+from leadline.yamlio.yaml_source import DocumentKind, Path, read_yaml
 
 MANUAL = "see docs/sizing.md"
 BUILT_IN = "the built-in example"

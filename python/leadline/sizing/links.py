@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from leadline.analysis.models.simple import Protection, network_bytes
-from leadline.sizing.asked import Switched
 from leadline.sizing.hardware import HardwareHost
+from leadline.sizing.request import Switched
 
 GOODPUT = 0.949  # of a link with frames of 1500 bytes: 1448 of 1526 bytes on the wire are data
 NO_LINK = "nothing: no rate is asked"

@@ -6,9 +6,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 from leadline.errors import UsageError
-from leadline.sizing.asked import AskedSizing, Population, quantity
 from leadline.sizing.designs import Design, design_of, designs, every_design
 from leadline.sizing.hardware import Catalogue
+from leadline.sizing.request import AskedSizing, Population, quantity
 from leadline.sizing.worked import WorkedOut
 
 STEP = 0.1

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from leadline.sizing.asked import AskedSizing, Pool, protection_of
 from leadline.sizing.hardware import HardwareHost
+from leadline.sizing.request import AskedSizing, Pool, protection_of
 
 
 @dataclass(frozen=True)

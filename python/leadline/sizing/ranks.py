@@ -10,7 +10,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from leadline.sizing.asked import HOURS, AskedSizing
+from leadline.sizing.request import HOURS, AskedSizing
 from leadline.units import format_number
 
 RANKS_FURTHEST = 4  # times those that were measured, as devices

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from leadline.sizing.asked import Switched, protection_of
 from leadline.sizing.designs import Design
 from leadline.sizing.links import GOODPUT, ClientFlow, fullest_links, hosts_below, switches_for, times_carried
 from leadline.sizing.moved import Inputs
+from leadline.sizing.request import Switched, protection_of
 
 LINK_BIT_S = 1e9  # what a core of a small machine still moves
 _NO_OTHERS = ClientFlow(0.0, 0.0)
@@ -24,7 +24,7 @@ class Carried:
 
 
 @dataclass(frozen=True)
-class InSmall:
+class SmallTopology:
     """A topology of the format leadline.topology/1; what clients can read, or else write, through it."""
 
     text: str
@@ -33,7 +33,7 @@ class InSmall:
     written: Carried
 
 
-def in_small(inputs: Inputs, one: Design, link_bit_s: float = LINK_BIT_S) -> InSmall:
+def in_small(inputs: Inputs, one: Design, link_bit_s: float = LINK_BIT_S) -> SmallTopology:
     """A design whose links have `link_bit_s` at most; every departure from it is in `scaled`."""
     asked, host, protection = inputs.asked, inputs.catalogue.hosts[one.kind], protection_of(one.protection)
     hosts = min(one.hosts, max(_LAB_HOSTS_LEAST, protection.shards + asked.hosts_lost))
@@ -74,7 +74,7 @@ def in_small(inputs: Inputs, one: Design, link_bit_s: float = LINK_BIT_S) -> InS
     def carried(flow: ClientFlow) -> Carried:
         return min(Carried(*times_carried(links, flow, _NO_OTHERS)), through, key=lambda one: one.bytes_s)
 
-    return InSmall(text, hosts, carried(ClientFlow(1.0, 0.0)), carried(ClientFlow(0.0, 1.0)))
+    return SmallTopology(text, hosts, carried(ClientFlow(1.0, 0.0)), carried(ClientFlow(0.0, 1.0)))
 
 
 def _whole(bit_s: float) -> int:

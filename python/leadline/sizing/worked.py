@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from leadline.errors import SpecError
-from leadline.sizing.asked import AskedSizing, Population, quantity
+from leadline.sizing.request import AskedSizing, Population, quantity
 from leadline.units import format_duration, format_number, format_rate, format_size
 
 _LEAST_BYTES_S = 0.001  # what a written figure holds

@@ -7,8 +7,8 @@ from collections.abc import Iterable
 from typing import Any
 
 from leadline.study.problems import suggest
-from leadline.workloads.planned import ASKED, JOB_OPTIONS, PLANNED, JobOptions
-from leadline.written.yaml_source import Document
+from leadline.workloads.planner import ASKED, JOB_OPTIONS, PLANNED, JobOptions
+from leadline.yamlio.yaml_source import Document
 
 CPUS, ONE_BEYOND, DOUBLING = "cpus", "cpus+1", ".."
 WORK_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")

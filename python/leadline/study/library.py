@@ -13,7 +13,7 @@ from leadline.study.levels import with_cpus
 from leadline.study.problems import suggest
 from leadline.study.study import Study, parse_study
 from leadline.study.yaml_source import read_study
-from leadline.written.yaml_source import SOURCE_MAX_BYTES, shorten
+from leadline.yamlio.yaml_source import SOURCE_MAX_BYTES, shorten
 
 
 def builtin_names() -> tuple[str, ...]:

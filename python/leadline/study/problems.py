@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from leadline.written import problems
-from leadline.written.problems import Vocabulary
-from leadline.written.yaml_source import Path
+from leadline.yamlio import problems
+from leadline.yamlio.problems import Vocabulary
+from leadline.yamlio.yaml_source import Path
 
 # What people write who know other tools, and what it is called here (fio's words where fio has one).
 SYNONYMS = {

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from leadline import _core
-from leadline.written.fields import AUTO
+from leadline.yamlio.fields import AUTO
 
 Storage = Literal["none", "mount", "server", "cluster"]
 

@@ -35,10 +35,10 @@ from leadline.study.work import (
     plain_options,
 )
 from leadline.study.work_rules import problem_of_works
-from leadline.workloads.planned import JOB_OPTIONS, JobOptions
-from leadline.written.fields import SIZE_PATTERN, Duration, Rate, Share, Whole, guarded
-from leadline.written.problems import describe, translate
-from leadline.written.yaml_source import Document, Path, WrittenAt
+from leadline.workloads.planner import JOB_OPTIONS, JobOptions
+from leadline.yamlio.fields import SIZE_PATTERN, Duration, Rate, Share, Whole, guarded
+from leadline.yamlio.problems import describe, translate
+from leadline.yamlio.yaml_source import Document, Path, WrittenAt
 
 STUDY_FORMAT = "leadline.study/1"
 CELLS_MAX = 2_000

@@ -10,8 +10,8 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSche
 
 from leadline.errors import SpecError
 from leadline.study.problems import suggest
-from leadline.workloads.planned import JOB_OPTIONS, JobOptions, is_list
-from leadline.written.fields import Share, Whole, guarded
+from leadline.workloads.planner import JOB_OPTIONS, JobOptions, is_list
+from leadline.yamlio.fields import Share, Whole, guarded
 
 OPTIONS_MAX, LEVELS_MAX = 2, 40
 _EXAMPLE = "write for example over: {bs: [64k, 256k, 1M, 4M], iodepth: [1, 2, 4, 8]}"

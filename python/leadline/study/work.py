@@ -12,8 +12,8 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSche
 from leadline import units
 from leadline.errors import SpecError
 from leadline.study.sweep import Sweep, Swept
-from leadline.workloads.planned import PLANNED, JobOptions
-from leadline.written.fields import AUTO, Duration, Iops, Share, Whole, guarded
+from leadline.workloads.planner import PLANNED, JobOptions
+from leadline.yamlio.fields import AUTO, Duration, Iops, Share, Whole, guarded
 
 JOBS_MAX = 16  # of one composition: each is a process of its own
 Order = Literal["together", "start_together", "sequence"]

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from leadline import units
 from leadline.study.kind.rule import Problem
 from leadline.study.work import WorkOptions
-from leadline.workloads.planned import asked_kind, problem_of
+from leadline.workloads.planner import asked_kind, problem_of
 
 if TYPE_CHECKING:
     from leadline.study.study import Work

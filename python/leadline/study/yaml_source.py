@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from leadline.study.schemes import storageless
-from leadline.written.yaml_source import Document, DocumentKind, read_yaml
+from leadline.yamlio.yaml_source import Document, DocumentKind, read_yaml
 
 
 def read_study(text: str, source: str, environment: Mapping[str, str]) -> Document:

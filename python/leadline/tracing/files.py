@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from leadline.lighter import duckdb_in_memory
+from leadline.import_guards import duckdb_in_memory
 from leadline.tracing.counted.belongs import (
     ANCESTORS_SQL,
     LOOKED_AT,

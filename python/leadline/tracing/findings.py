@@ -13,7 +13,7 @@ from leadline.analysis.curves import merged_distribution
 from leadline.analysis.metrics import PROGRAM_METRICS
 from leadline.errors import ResultError, UsageError
 from leadline.store.reader import Result
-from leadline.tracing import words as trace_words
+from leadline.tracing import messages as trace_texts
 from leadline.tracing.counted.lives import ALL_RANKS, by_life, lives
 from leadline.tracing.counted.slowest import slowest_process
 from leadline.tracing.figures import (
@@ -32,8 +32,6 @@ from leadline.tracing.files import FileCost, FileTally, access_sizes, calls_of, 
 from leadline.tracing.mapped import Mapped, faults_major, mapped_files, mapped_size
 from leadline.tracing.model import RuleUnasked, TraceCopy, TraceFinding, TraceProcess, TraceView
 from leadline.tracing.rules import apply, rules, unasked
-from leadline.tracing.shown.answer import trace_answer
-from leadline.tracing.shown.sections import trace_frame, trace_sections
 from leadline.tracing.store import (
     has_segments,
     read_trace_without_segments,
@@ -43,10 +41,12 @@ from leadline.tracing.store import (
 from leadline.tracing.tables import ProcessRow, TraceTables, command_words
 from leadline.tracing.times import COLUMNS, OverTime, over_time, over_time_of_heat
 from leadline.tracing.unseen import unseen, unseen_words
+from leadline.tracing.view.answer import trace_answer
+from leadline.tracing.view.sections import trace_frame, trace_sections
+from leadline.verdict.caveats import weighed
 from leadline.verdict.codes.catalogue import catalogue
 from leadline.verdict.model import Cell, Code, Curve, Findings, Quantity, Validity, worst
 from leadline.verdict.private import ARGUMENT, COMMAND, FILE, PATH, private_texts
-from leadline.verdict.weighed import weighed
 
 FILES_SHOWN = 100
 ROWS_OF_HEAT = 24  # processes that get a row of their own in the heat maps
@@ -85,7 +85,7 @@ def trace_findings(result: Result, *, with_charts: bool = True, base: str | None
     title = str(result.manifest.get("title", "trace"))
     views, cells = trace_cells(result, with_charts=with_charts)
     said = (
-        one for view, cell in zip(views, cells, strict=True) for one in trace_words.statements(view, cell.id)
+        one for view, cell in zip(views, cells, strict=True) for one in trace_texts.statements(view, cell.id)
     )
     statements, frame = weighed(said, cells), trace_frame(views, cells)
     about = _about(result.manifest)
@@ -310,17 +310,17 @@ def _codes(view: TraceView) -> Iterator[Code]:
         return
     if view.lost:
         parts = ", ".join(f"{n:,} {kind}" for kind, n in view.lost.items())
-        words = f"dropped: {parts}; {trace_words.lost_words(view.lost)}"
+        words = f"dropped: {parts}; {trace_texts.lost_words(view.lost)}"
         yield kinds["events_lost"].fire(words, of=view.mode)
     if view.unseen:
         yield kinds["bytes_unseen"].fire(unseen_words(view.unseen), of=view.mode)
-    blind = [trace_words.blind_words(note, count, view.mode) for note, count in view.notes.items()]
+    blind = [trace_texts.blind_words(note, count, view.mode) for note, count in view.notes.items()]
     for text in (*view.warnings, *(words for words in blind if words)):
         yield kinds["partly_seen"].fire(text, of=view.mode)
     if view.mapped.files:
         moved = units.format_size(view.speeds.bytes_read + view.speeds.bytes_written)
         yield kinds["mapped_files"].fire(f"{mapped_size(view.mapped)} mapped; calls moved {moved}")
-    for text in trace_words.time_doubts(view):
+    for text in trace_texts.time_doubts(view):
         yield kinds["inexact_times"].fire(text)
 
 

@@ -10,7 +10,7 @@ from string import Formatter
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from leadline.errors import SpecError
-from leadline.knowledge.shown import ShownFigures
+from leadline.knowledge.formats import ShownFigures
 from leadline.knowledge.tables import entries, text_of, with_numbers
 from leadline.tracing.model import RuleUnasked, TraceFinding
 

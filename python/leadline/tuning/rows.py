@@ -16,16 +16,16 @@ from leadline.tuning.settings import (
     STATES,
     Advice,
     Danger,
+    FormerDefault,
     Movement,
     Price,
     Setting,
     SettingAccess,
     SettingValidity,
-    Was,
 )
 from leadline.units import parse_size
-from leadline.written.problems import suggest
-from leadline.written.yaml_source import SOURCE_MAX_BYTES, Document, DocumentKind, Path, read_table, read_yaml
+from leadline.yamlio.problems import suggest
+from leadline.yamlio.yaml_source import SOURCE_MAX_BYTES, Document, DocumentKind, Path, read_table, read_yaml
 
 BYTES_MAX = SOURCE_MAX_BYTES
 _MANUAL = "docs/tuning.md says what a setting is"
@@ -227,9 +227,9 @@ def _access(one: WrittenPart) -> SettingAccess:
     return SettingAccess(kind, {key: one.at(key).text() for key in ACCESS_KINDS[kind]})
 
 
-def _was(one: WrittenPart) -> Was:
+def _was(one: WrittenPart) -> FormerDefault:
     one.mapping(("until", "value"), ("until", "value"))
-    return Was(one.at("until").version(), one.at("value").text())
+    return FormerDefault(one.at("until").version(), one.at("value").text())
 
 
 def _price(one: WrittenPart) -> Price:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from leadline.tuning.access.face import SettingReading
+from leadline.tuning.access.interface import SettingReading
 from leadline.tuning.audit import SettingSeen
 from leadline.tuning.changes import SettingPlace
 from leadline.tuning.settings import Setting

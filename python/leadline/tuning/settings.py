@@ -125,7 +125,7 @@ STATES: Mapping[str, str] = {
 
 
 @dataclass(frozen=True)
-class Was:
+class FormerDefault:
     """The default before version `until` of the kernel or of Ceph, whichever the setting is of."""
 
     until: str
@@ -199,7 +199,7 @@ class Setting:
     at_least: float | None = None
     at_most: float | None = None
     parts: int = 1
-    was: tuple[Was, ...] = ()
+    was: tuple[FormerDefault, ...] = ()
     prices: tuple[Price, ...] = ()
     valid: tuple[SettingValidity, ...] = ()
     obsolete: tuple[SettingValidity, ...] = ()

@@ -69,7 +69,7 @@ class TunedSurroundings:
 
         Raises OSError as the question does, TuningError where there is no answer.
         """
-        from leadline.observe.answering import in_fork
+        from leadline.observe.hang_guard import in_fork
 
         namespace = self._namespace(host)
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from types import TracebackType
 
 from leadline.errors import LeadlineError, RefusedChangeError, TuningError
-from leadline.tuning.access.face import AccessKind, InForce, SettingReading, same_value
+from leadline.tuning.access.interface import AccessKind, InForce, SettingReading, same_value
 from leadline.tuning.changes import SettingChange, SettingPlace
 from leadline.tuning.settings import Setting, settings
 from leadline.tuning.surroundings import AskedCluster, TunedSurroundings
@@ -66,7 +66,7 @@ class TuningSystem:
 
     def setting(self, name: str) -> Setting:
         """The setting of this name. Raises RefusedChangeError with the nearest names."""
-        from leadline.written.problems import suggest
+        from leadline.yamlio.problems import suggest
 
         if name not in self.known:
             near = suggest(name, self.known).partition("? known are")[0]

@@ -18,21 +18,22 @@ from leadline.store.reader import Result, refuse_search
 from leadline.store.tables import TrialRow
 from leadline.study.left_out import LeftOut
 from leadline.study.study import Study, deciding_works
-from leadline.verdict import words
+from leadline.verdict import messages
 from leadline.verdict.answers.compose import JudgedStudy, answer_of
-from leadline.verdict.bounded.said import requirement_line, requirement_statements, requirements_section
+from leadline.verdict.bounded.messages import requirement_line, requirement_statements, requirements_section
 from leadline.verdict.bounded.searches import search_statements, searches_section
+from leadline.verdict.caveats import weighed
 from leadline.verdict.cells import judge_cells
 from leadline.verdict.compared.comparisons import compare_beside, compare_targets, compare_within
 from leadline.verdict.compared.more_blocks import more_statements
 from leadline.verdict.compared.over_time import changes_over_time
 from leadline.verdict.diagnosed.of_result import CellDiagnosed, diagnose_cells
 from leadline.verdict.diagnosed.section import bounds_section
-from leadline.verdict.face import OwnCells
 from leadline.verdict.faulted import fault_statements, faults_section
-from leadline.verdict.hosts.said import host_line, host_statements
+from leadline.verdict.hosts.messages import host_line, host_statements
 from leadline.verdict.hosts.section import hosts_section
-from leadline.verdict.material import Material, read_material
+from leadline.verdict.inputs import Material, read_material
+from leadline.verdict.interface import OwnCells
 from leadline.verdict.model import (
     Cell,
     Comparison,
@@ -46,18 +47,18 @@ from leadline.verdict.model import (
 from leadline.verdict.private import PRINTED, private_texts
 from leadline.verdict.protected.per_device import PerDevice, per_device_of
 from leadline.verdict.protected.table import compared_sizes, protected_section
+from leadline.verdict.proved.detection import ProofFound, find_proof
 from leadline.verdict.proved.effects import stored_design
-from leadline.verdict.proved.found import ProofFound, find_proof
-from leadline.verdict.proved.said import proof_answer, proof_section, proof_statements
-from leadline.verdict.scaled.found import Scaled, find_scaled
-from leadline.verdict.scaled.said import scaling_answer, scaling_section, scaling_statements
+from leadline.verdict.proved.messages import proof_answer, proof_section, proof_statements
+from leadline.verdict.scaled.detection import Scaled, find_scaled
+from leadline.verdict.scaled.messages import scaling_answer, scaling_section, scaling_statements
 from leadline.verdict.sections.answer import StudyAnswer
 from leadline.verdict.sections.section import PROOF_FRAME, STUDY_FRAME, Section
 from leadline.verdict.swept.answer import sweeps_answer
-from leadline.verdict.swept.found import SweepFound, find_sweeps
+from leadline.verdict.swept.detection import SweepFound, find_sweeps
+from leadline.verdict.swept.messages import sweep_statements
 from leadline.verdict.swept.section import sweeps_section
-from leadline.verdict.swept.words import sweep_statements
-from leadline.verdict.unclean.said import unclean_statements
+from leadline.verdict.unclean.messages import unclean_statements
 from leadline.verdict.unclean.states import asked_degraded
 from leadline.verdict.way_words import way_statements
 from leadline.verdict.ways import (
@@ -69,8 +70,7 @@ from leadline.verdict.ways import (
     ways_section,
     ways_table,
 )
-from leadline.verdict.weighed import weighed
-from leadline.workloads.judged import KINDS
+from leadline.workloads.judge import KINDS
 
 if TYPE_CHECKING:
     from leadline.verdict.bounded.requirements import Requirements
@@ -352,14 +352,14 @@ def _said(found: _Judgement, complete: bool) -> tuple[Statement, ...]:
         *sweep_statements(found.sweeps),
         *scaling_statements(found.scaled),
         *proof_statements(found.proof),
-        *words.statements(found.targets, found.cells, found.comparisons, complete, found.beside),
+        *messages.statements(found.targets, found.cells, found.comparisons, complete, found.beside),
         *more_statements((*_decided(found), *found.beside), read.block_s),
         *_way_statements(found),
         *(statement for kind in KINDS for statement in kind.statements(found.own[kind.kind])),
         *fault_statements(read.trials),
         *unclean_statements(read.trials, asked=asked_degraded(read.manifest)),
         *host_statements(read.hosts, states),
-        *words.time_off(read.taken),
+        *messages.time_off(read.taken),
         *changes_over_time(found.plain, read.tables, states, found.anchor, read.study.compare.metrics),
     ]
     said = [*weighed(said, found.cells)]
@@ -429,7 +429,7 @@ def _itself(result: Result, read: Material) -> dict[str, str]:
     if cpu and seconds > 0:
         found["observers"] = f"{sum(cpu) / 1e9 / seconds:.2%} of one CPU during trials"
     if read.taken is not None:
-        found["time"] = words.time_words(read.taken)
+        found["time"] = messages.time_words(read.taken)
     return found
 
 

@@ -15,7 +15,7 @@ from leadline.errors import SpecError, UsageError
 from leadline.lexer import DEPTH_MAX, Token, Tokens, segments, shown
 from leadline.verdict.codes.catalogue import catalogue
 from leadline.verdict.model import Cell, Findings, Quantity
-from leadline.workloads.judged import known_metrics, metric_kind
+from leadline.workloads.judge import known_metrics, metric_kind
 
 Truth = bool | None  # None: the intervals do not decide
 

@@ -15,7 +15,7 @@ from leadline.verdict.compared.deciding import decide
 from leadline.verdict.compared.pair import Pair
 from leadline.verdict.model import Quantity, Statement
 from leadline.verdict.ways import EMULATED, MeasuredWay, WayColumn
-from leadline.workloads.judged import metric_kind
+from leadline.workloads.judge import metric_kind
 
 _MANY = 6  # reasons below one sentence
 

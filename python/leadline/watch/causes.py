@@ -7,7 +7,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Literal
 
 from leadline.knowledge.evaluator import RuleCondition, answered
-from leadline.knowledge.shown import ShownFigures
+from leadline.knowledge.formats import ShownFigures
 from leadline.knowledge.tables import entries, text_of
 
 if TYPE_CHECKING:

@@ -8,9 +8,9 @@ from pathlib import Path
 from statistics import median
 
 from leadline.check.facts import Fact, Value, told
-from leadline.check.storage.asked import DeviceChild, NotAnsweredError
 from leadline.check.storage.patterns import RAMP_NS, READS, RUNTIME_NS, WRITES, DevicePattern
 from leadline.check.storage.places import DevicePlace, link_bytes_s, shared_by
+from leadline.check.storage.request import DeviceChild, NotAnsweredError
 from leadline.knowledge.tables import cpus_full
 from leadline.observe.host.proc_parse import parse_stat
 from leadline.units import format_rate

@@ -25,9 +25,9 @@ from leadline.tuning.settings import ROLES
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from leadline.cli.change.auditing.printed import AuditShown
+    from leadline.cli.change.auditing.view import AuditShown
     from leadline.cli.measure.hosts_options import HostsOptions
-    from leadline.hosts.crew.written import HostsAsked
+    from leadline.hosts.workers.request import HostsAsked
     from leadline.tuning.audit import AuditAsked
     from leadline.tuning.settings import Role, Setting
     from leadline.tuning.system import TuningSystem
@@ -84,8 +84,8 @@ def command(
     leadline tune audit --hosts hosts.yaml
     leadline tune audit --lab --for leadline-media-20260131-120000
     """
-    from leadline.cli.change.auditing.printed import print_audit
     from leadline.cli.change.auditing.reached import asked_of
+    from leadline.cli.change.auditing.view import print_audit
     from leadline.tuning.document import audit_json
     from leadline.tuning.settings import settings_with
 
@@ -149,7 +149,7 @@ class _Ask:
 
     def of_here(self) -> AuditShown:
         """This host, or a lab's, and the cluster."""
-        from leadline.cli.change.auditing.printed import AuditShown
+        from leadline.cli.change.auditing.view import AuditShown
         from leadline.tuning.audit import audit
         from leadline.tuning.seen import read_settings_here
 
@@ -161,12 +161,12 @@ class _Ask:
 
     def of_hosts(self, hosts: HostsAsked, own: Path | None) -> AuditShown:
         """Other hosts, each by itself, and the cluster once, from here."""
-        from leadline.cli.change.auditing.printed import AuditShown
         from leadline.cli.change.auditing.reached import read_hosts
+        from leadline.cli.change.auditing.view import AuditShown
         from leadline.tuning.fleet import audit_hosts
+        from leadline.tuning.remote_audit import question
         from leadline.tuning.seen import read_settings_here
         from leadline.tuning.settings import own_text
-        from leadline.tuning.told import question
 
         versions = self._versions()
         del versions["kernel"]  # this host's, which is none of those that are meant

@@ -27,8 +27,8 @@ def command(
     leadline tune explain allow_ec_optimizations --ceph 20.2.0
     """
     from leadline.tuning.document import LIST_FORMAT, setting_json
+    from leadline.tuning.messages import find_setting, paragraphs
     from leadline.tuning.settings import settings_with
-    from leadline.tuning.words import find_setting, paragraphs
     from leadline.verdict.diagnosed.causes import causes
     from leadline.verdict.diagnosed.figures import FIGURES
 

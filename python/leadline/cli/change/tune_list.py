@@ -73,7 +73,7 @@ def command(
 
 def _check_cause(cause: str) -> None:
     from leadline.verdict.diagnosed.causes import causes
-    from leadline.written.problems import suggest
+    from leadline.yamlio.problems import suggest
 
     known = [one.name for one in causes()]
     if cause not in known:

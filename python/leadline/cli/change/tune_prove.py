@@ -233,9 +233,9 @@ def _planned(plan_of: StudyRequest, asked: AskedProof, *, only: bool = False) ->
     """Plan it and look at the settings; nothing is changed. What needs mounts of its own has them meanwhile,
     but where it is `only` planned."""
     from leadline.plan.space import check_space
-    from leadline.tuning.proving.asked import mounted_settings, proved_settings, split_words
     from leadline.tuning.proving.designs import design_of
     from leadline.tuning.proving.proof import WITHOUT
+    from leadline.tuning.proving.request import mounted_settings, proved_settings, split_words
     from leadline.tuning.settings import settings_with
 
     values, lab = split_words(asked.words), plan_of.lab is not None
@@ -407,7 +407,7 @@ def system_for(
     own: Path | None = None,
 ) -> TuningSystem:
     """The host and the cluster behind a target, with `known` settings, or the table's, `own` and Ceph's."""
-    from leadline.tuning.proving.asked import known_settings
+    from leadline.tuning.proving.request import known_settings
 
     ceph = facts.ceph
     conf = (ceph.conf if ceph else None) or os.environ.get("CEPH_CONF")

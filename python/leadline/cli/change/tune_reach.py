@@ -142,7 +142,7 @@ def journal_directory(which: TuneOptions) -> Path:
 def journal_of(labs: Sequence[str], state: Path | None = None) -> Path:
     """`state`, if one was named; else of systems on these labs, by their directories, or the host's."""
     from leadline import lab
-    from leadline.observe.answering import check_answers
+    from leadline.observe.hang_guard import check_answers
     from leadline.tuning.changing.journal import state_directory
 
     if state is not None:

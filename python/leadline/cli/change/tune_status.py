@@ -107,7 +107,7 @@ def _row(one: JournalledChange, state: JournalState) -> dict[str, Any]:
 
 
 def _state(one: JournalledChange, state: JournalState) -> str:
-    from leadline.tuning.access.face import same_value
+    from leadline.tuning.access.interface import same_value
     from leadline.tuning.changing.reverting import reached
 
     change = one.change

@@ -53,7 +53,7 @@ class AskedExperiment:
 
 def decide_by_experiment(directory: Path, wanted: str | None, asked: AskedExperiment) -> int:
     """Choose, show, ask, run, say. Returns the exit code of the run where it did not end."""
-    from leadline.observe.answering import temporary_directory
+    from leadline.observe.hang_guard import temporary_directory
     from leadline.store.making import temporary
     from leadline.store.reader import open_result
     from leadline.verdict.diagnosed.experiments import choose, possible
@@ -182,7 +182,7 @@ def _decided(out: Path, plan: Plan, chosen: ChosenExperiment) -> Decided:
     from leadline.analysis.cells import compare_cells
     from leadline.store.reader import open_result
     from leadline.verdict.diagnosed.experiments import decide
-    from leadline.verdict.material import read_material
+    from leadline.verdict.inputs import read_material
 
     tables = read_material(open_result(out), with_charts=False).tables
     before, changed = (tables[cell.id] for cell in plan.cells)

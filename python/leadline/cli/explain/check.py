@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from leadline.check.facts import Fact
-    from leadline.check.shown import ShownCheck, ShownTable
+    from leadline.check.view import ShownCheck, ShownTable
     from leadline.cli.measure.hosts_options import HostsOptions
     from leadline.lab import Lab
 
@@ -198,9 +198,9 @@ def command(
     leadline check -o before.json; leadline check --baseline before.json
     """
     from leadline.check.document import as_document, changes, read_facts
-    from leadline.check.judged import judge
+    from leadline.check.judge import judge
     from leadline.check.rows import rows
-    from leadline.check.shown import shown
+    from leadline.check.view import shown
     from leadline.cli.files import write_file
 
     found, roles_of = _facts_of_all(name, lab, hosts, on, destroy, streams=not no_streams)
@@ -287,8 +287,8 @@ def _facts_of_cluster(lab: str | None, conf: Path | None) -> list[Fact]:
     from leadline.check.facts import Fact
     from leadline.check.reading.cluster import cluster_facts
     from leadline.check.reading.mds import facts_of_cluster
-    from leadline.observe.answering import check_answers
     from leadline.observe.ceph.client import NotObservableError, connect
+    from leadline.observe.hang_guard import check_answers
 
     keyring = None
     if lab is not None:

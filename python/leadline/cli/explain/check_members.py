@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from leadline.check.facts import Fact
     from leadline.check.measured.streams import HostAnswer, Words
     from leadline.cli.measure.hosts_options import HostsOptions
-    from leadline.hosts.crew.calls import Crew
+    from leadline.hosts.workers.calls import Crew
     from leadline.lab import Lab
 
 _MEMBER_S = 30.0
@@ -83,7 +83,7 @@ class CrewMembers:
         roles: Mapping[str, Sequence[str]],
     ) -> None:
         """`gaps` are hosts that cannot be asked, with why; `roles` what the hosts file says that each is."""
-        from leadline.hosts.crew.remote import remote
+        from leadline.hosts.workers.remote import remote
 
         self._crew, self._function = crew, remote().check_part
         self.addresses, self.gaps, self.roles = addresses, gaps, roles
@@ -91,7 +91,7 @@ class CrewMembers:
     def ask(self, words: Mapping[str, Words], limit_s: float) -> Mapping[str, HostAnswer]:
         """See CheckMembers."""
         from leadline.check.measured.streams import HostAnswer
-        from leadline.hosts.crew.calls import Order
+        from leadline.hosts.workers.calls import Order
 
         arguments = {host: (list(own), limit_s) for host, own in words.items()}
         order = Order(self._function, arguments, limit_s + _ENDED_S)
@@ -109,8 +109,8 @@ def members_of(hosts: HostsOptions) -> Iterator[CrewMembers]:
     """
     from leadline.cli.measure.hosts_options import say_aside
     from leadline.errors import UsageError
-    from leadline.hosts.crew.checks import there_and_fit
-    from leadline.hosts.crew.connect import connected, host_of
+    from leadline.hosts.workers.checks import there_and_fit
+    from leadline.hosts.workers.connect import connected, host_of
 
     if hosts.on_lab:
         raise UsageError("--hosts lab is of studies", "check each member of a lab: leadline check --lab")

@@ -27,9 +27,9 @@ from leadline.units import quoted
 
 if TYPE_CHECKING:
     from leadline.store.reader import Result
+    from leadline.verdict.diagnosed.ceilings import RateCeilings
     from leadline.verdict.diagnosed.judge import CauseNamed, Diagnosed
     from leadline.verdict.diagnosed.of_result import CellDiagnosed
-    from leadline.verdict.diagnosed.should import Should
 
 _LOOK, _LONGEST = "30s", "2m"
 
@@ -139,7 +139,7 @@ def _live(path: str, duration: str, shown: _OnScreen, *, as_json: bool, use_bpf:
     from leadline.verdict.diagnosed.document import FORMAT, figures_json, found_json
     from leadline.verdict.diagnosed.live import Watched, diagnose_live
     from leadline.watch.figures import watch_facts
-    from leadline.watch.onlooker import watch
+    from leadline.watch.sampler import watch
 
     duration_s = seconds_of(duration)
     facts, mount, resolved = look(path)
@@ -219,7 +219,7 @@ def _print_table(found: tuple[CellDiagnosed, ...], word: str) -> None:
     echo(f"  leadline diagnose {word} --cell {quoted(found[0].name)}")
 
 
-def _reached(should: Should | None) -> str:
+def _reached(should: RateCeilings | None) -> str:
     return "?" if should is None else f"{100 * should.share:.0f} %"
 
 
@@ -235,7 +235,7 @@ def _print_cell(one: CellDiagnosed, *, whole: bool) -> None:
     _print_found(found, one.should, whole=whole)
 
 
-def _print_found(found: Diagnosed, should: Should | None, *, whole: bool) -> None:
+def _print_found(found: Diagnosed, should: RateCeilings | None, *, whole: bool) -> None:
     from leadline.verdict.diagnosed.judge import titled
 
     if found.named:
@@ -257,7 +257,7 @@ def _print_found(found: Diagnosed, should: Should | None, *, whole: bool) -> Non
     echo()
 
 
-def _print_should(should: Should | None) -> None:
+def _print_should(should: RateCeilings | None) -> None:
     from leadline.units import format_rate
 
     if should is None:

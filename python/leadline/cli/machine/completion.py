@@ -17,7 +17,7 @@ def command(shell: str) -> None:
     from click.shell_completion import get_completion_class
 
     from leadline.cli.main import leadline
-    from leadline.observe.answering import check_answers, search_path
+    from leadline.observe.hang_guard import check_answers, search_path
 
     check_answers([".", *search_path()])  # bash is asked for its version
 

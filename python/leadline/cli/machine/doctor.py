@@ -60,8 +60,8 @@ def command(whole: bool, as_json: bool) -> None:
 def _path_checks() -> list[Capability]:
     """What is looked for on PATH, where every directory of it answers."""
     from leadline.errors import TargetError
-    from leadline.observe.answering import check_answers, search_path
     from leadline.observe.capabilities import Capability
+    from leadline.observe.hang_guard import check_answers, search_path
 
     try:
         check_answers(search_path())

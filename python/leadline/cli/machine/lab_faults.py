@@ -103,7 +103,7 @@ def _labs_above(
 
     `resolved`: where links lead, too.
     """
-    from leadline.observe.answering import ANSWER_S, in_fork
+    from leadline.observe.hang_guard import ANSWER_S, in_fork
 
     asked = [place for place in dict.fromkeys(places) if place.startswith("/")]
     if not asked:

@@ -31,7 +31,7 @@ def lab_option(words: str) -> Callable[[_Command], _Command]:
 def check_lab_places() -> None:
     """Labs lie in the home directory and run programs on the path. Raises TargetError where one hangs."""
     from leadline.lab.paths import labs_home
-    from leadline.observe.answering import check_answers, search_path
+    from leadline.observe.hang_guard import check_answers, search_path
 
     check_answers([labs_home(os.environ), *search_path()])
 

@@ -63,8 +63,8 @@ def plan(
     """
     from leadline.mounting.emit import FORMS
     from leadline.mounting.facts import find_mount, read_facts
+    from leadline.mounting.messages import plan_lines
     from leadline.mounting.plan import make_plan, parse_role
-    from leadline.mounting.words import plan_lines
 
     parsed = [parse_role(text) for text in roles]
     made = make_plan(read_facts(path or find_mount(present), kernel), parsed, wsync=wsync)
@@ -97,7 +97,7 @@ def check(path: str, probe: bool, as_json: bool) -> int:
     """
     from leadline.mounting.facts import read_facts
     from leadline.mounting.knowledge import assess, cleared
-    from leadline.mounting.words import finding_lines
+    from leadline.mounting.messages import finding_lines
 
     facts = read_facts(path)
     findings = assess(facts.client, facts.kernel, facts.answers, facts.reasons)

@@ -109,8 +109,8 @@ def _settings_back(directory: Path, seen: SeenManifest) -> tuple[str, ...]:
 def _undo_on_hosts(
     directory: Path, manifest: Mapping[str, Any], hosts: HostsOptions
 ) -> tuple[list[str], dict[str, str]]:
-    from leadline.hosts.crew.remote import remote
-    from leadline.hosts.crew.study import undo_on_hosts
+    from leadline.hosts.workers.remote import remote
+    from leadline.hosts.workers.study import undo_on_hosts
     from leadline.store.reader import open_result
 
     stored: Collection[str] = ()

@@ -33,8 +33,8 @@ def command(path: str, duration: str, no_bpf: bool, as_json: bool) -> None:
     from leadline.observe.mounts.mounts import look
     from leadline.watch.causes import judge
     from leadline.watch.figures import watch_facts
-    from leadline.watch.onlooker import watch
-    from leadline.watch.printed import show_watch, watch_json
+    from leadline.watch.sampler import watch
+    from leadline.watch.view import show_watch, watch_json
 
     duration_s = seconds_of(duration)
     facts, mount, resolved = look(path)

@@ -15,7 +15,7 @@ def make_films(plan: Plan, stop: StopRequest, quiet: bool) -> bool:
     from leadline.cli.console import make_console
     from leadline.workloads.pipeline.job import FilmToMake
     from leadline.workloads.pipeline.source.film import make_film
-    from leadline.workloads.planned import planned
+    from leadline.workloads.planner import planned
 
     made = False
     for wanted in (planned(cell.job).to_make(cell.job) for cell in plan.cells):

@@ -42,7 +42,7 @@ def _of_sweeps(path: Path, plan: Plan) -> Sequence[str]:
     if not sweeps_of(plan.cells):
         return ()
     from leadline.analysis.knee.sweeps import next_of_sweeps
-    from leadline.verdict.material import tables_of
+    from leadline.verdict.inputs import tables_of
 
     return next_of_sweeps(plan, tables_of(open_result(path), plan))
 
@@ -67,7 +67,7 @@ def _until_enough(path: Path, plan: Plan) -> Sequence[str]:
     from leadline.store.reader import open_result
     from leadline.study.study import Study
     from leadline.verdict.compared.enough import enough_blocks
-    from leadline.verdict.material import tables_of
+    from leadline.verdict.inputs import tables_of
 
     result = open_result(path)
     study = Study.from_json(result.manifest["study"])
@@ -88,7 +88,7 @@ def states_of(path: Path, plan: Plan) -> tuple[WorkState, ...]:
     from leadline.store.reader import open_result
     from leadline.study.study import Study
     from leadline.verdict.compared.stopping import work_states
-    from leadline.verdict.material import tables_of
+    from leadline.verdict.inputs import tables_of
 
     result = open_result(path)
     tables = tables_of(result, plan)

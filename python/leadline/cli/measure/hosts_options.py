@@ -18,9 +18,9 @@ from leadline.cli.paths import AskedPath
 from leadline.errors import ResultError, TargetError, UsageError
 
 if TYPE_CHECKING:
-    from leadline.hosts.crew.calls import Crew
-    from leadline.hosts.crew.crewed import Crewed, StoredCrew
-    from leadline.hosts.crew.written import HostsAsked
+    from leadline.hosts.workers.calls import Crew
+    from leadline.hosts.workers.crewed import Crewed, StoredCrew
+    from leadline.hosts.workers.request import HostsAsked
     from leadline.plan.model import Plan
     from leadline.study.study import Study
     from leadline.study.target import Target, TargetFacts
@@ -77,7 +77,7 @@ class HostsOptions:
             raise UsageError(
                 "--hosts lab is known while a study runs there", "plan it on one client: leadline lab exec"
             )
-        from leadline.hosts.crew.written import asked_hosts
+        from leadline.hosts.workers.request import asked_hosts
 
         found = asked_hosts(
             self.file,
@@ -184,10 +184,10 @@ class Recruiting:
 
     def look(self, targets: Mapping[str, Target]) -> dict[str, TargetFacts]:
         """Check the hosts, and how each sees the targets; the facts of the first one. Raises UsageError."""
-        from leadline.hosts.crew.checks import check_clocks, check_versions, hosts_of, look
-        from leadline.hosts.crew.clocks import Clocks
-        from leadline.hosts.crew.crewed import Crewed
-        from leadline.hosts.crew.remote import remote
+        from leadline.hosts.workers.checks import check_clocks, check_versions, hosts_of, look
+        from leadline.hosts.workers.clocks import Clocks
+        from leadline.hosts.workers.crewed import Crewed
+        from leadline.hosts.workers.remote import remote
 
         crew, asked, functions = self._crew, self._asked, remote()
         hosts = hosts_of(asked, crew.workers())
@@ -219,7 +219,7 @@ class Recruiting:
 
     def for_all(self, plan: Plan) -> Plan:
         """The plan, with the space that all hosts together take on targets that they share."""
-        from leadline.hosts.crew.checks import needed_by_all
+        from leadline.hosts.workers.checks import needed_by_all
 
         seen = self.crewed.seen
         return replace(plan, bytes_needed=needed_by_all(plan.bytes_needed, seen[0].facts, len(seen)))
@@ -254,7 +254,7 @@ def planned_on(hosts: HostsOptions, lab: str | None, load: Callable[..., _Loaded
         study, plan, facts = load()
     except TargetError:
         return _planned_there(hosts, lab, load)
-    from leadline.hosts.crew.checks import needed_by_all
+    from leadline.hosts.workers.checks import needed_by_all
 
     names, count = [host.name for host in asked.hosts], asked.workers or 1
     who = f"{count} hosts" if asked.workers else "all workers there are"
@@ -288,7 +288,7 @@ def recruiting(
     asked: HostsAsked, lost: str | None, say: Callable[[str], None], stopping: Callable[[], bool]
 ) -> Iterator[Recruiting]:
     """Connect to the hosts, for as long as the block lasts."""
-    from leadline.hosts.crew.connect import connected
+    from leadline.hosts.workers.connect import connected
 
     with connected(asked, say, stopping) as crew:
         yield Recruiting(asked, crew, lost or LOST[0], say)
@@ -302,7 +302,7 @@ def recruited_again(
     stopping: Callable[[], bool],
 ) -> Iterator[Crewed]:
     """The hosts of a result, connected to and looked at again."""
-    from leadline.hosts.crew.crewed import stored_crew
+    from leadline.hosts.workers.crewed import stored_crew
     from leadline.study.target import Target
 
     stored = stored_crew(manifest)
@@ -321,9 +321,9 @@ def connected_again(
     manifest: Mapping[str, Any], options: HostsOptions, say: Callable[[str], None]
 ) -> Iterator[Crew]:
     """The hosts of a result, of which nothing more is asked than that they are there, with this version."""
-    from leadline.hosts.crew.checks import check_versions, hosts_of
-    from leadline.hosts.crew.connect import connected
-    from leadline.hosts.crew.crewed import stored_crew
+    from leadline.hosts.workers.checks import check_versions, hosts_of
+    from leadline.hosts.workers.connect import connected
+    from leadline.hosts.workers.crewed import stored_crew
 
     stored = stored_crew(manifest)
     assert stored is not None  # noqa: S101 - asked for results of many hosts only

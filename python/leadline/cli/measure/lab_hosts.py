@@ -16,7 +16,7 @@ from leadline.errors import LabError
 from leadline.interpreter import module_command, module_environment
 
 if TYPE_CHECKING:
-    from leadline.hosts.crew.written import HostsAsked
+    from leadline.hosts.workers.request import HostsAsked
     from leadline.lab import LabTarget
 
 _READY_S, _END_S = 90.0, 30.0
@@ -30,12 +30,12 @@ def lab_hosts(name: str) -> Iterator[HostsAsked]:
     Raises UsageError where there is no such lab or it has no clients, LabError where Dask does not start.
     """
     from leadline import lab as labs
-    from leadline.hosts.crew.written import HostAsked, HostsAsked, TlsFiles
-    from leadline.lab import crew
+    from leadline.hosts.workers.request import HostAsked, HostsAsked, TlsFiles
+    from leadline.lab import workers
 
     lab = labs.open(name)
-    crew.clients_of(lab.record)
-    command = module_command("leadline.lab.crew", str(lab.directory))
+    workers.clients_of(lab.record)
+    command = module_command("leadline.lab.workers", str(lab.directory))
     # In a session of its own: an interrupt at the terminal is for this command, which ends it in its turn.
     keeper = subprocess.Popen(
         command,

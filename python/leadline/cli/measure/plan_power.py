@@ -112,7 +112,7 @@ def _measured(plan: Plan, like: Path, metrics: tuple[str, ...]) -> Mapping[str, 
 def _series(stored: Plan, like: Path, metrics: tuple[str, ...]) -> Iterator[tuple[str, list[float]]]:
     from leadline.store.reader import open_result
     from leadline.verdict.compared.comparisons import asked_metrics
-    from leadline.verdict.material import tables_of
+    from leadline.verdict.inputs import tables_of
 
     tables = tables_of(open_result(like), stored)
     base = stored.targets[0].name

@@ -22,7 +22,7 @@ from leadline.errors import StudyError, UsageError
 if TYPE_CHECKING:
     from leadline.analysis.sensitivity import SensitivityFit
     from leadline.causal.elsewhere import LatencyThere
-    from leadline.causal.judged import Elsewhere
+    from leadline.causal.judge import Elsewhere
     from leadline.causal.model import CausalProfile
     from leadline.causal.profiling import ProfileAsked
 
@@ -123,7 +123,7 @@ def _asked(
     from leadline.causal.model import CLASSES
     from leadline.causal.profiling import ProfileAsked, delays_of
     from leadline.causal.runs import places_below
-    from leadline.observe.answering import in_fork
+    from leadline.observe.hang_guard import in_fork
 
     classes, delay, longest = texts
     names = CLASSES if classes is None else class_names(classes)
@@ -141,7 +141,7 @@ def _profile(asked: ProfileAsked, out: Path | None) -> CausalProfile:
     from leadline._core import version
     from leadline.causal.profiling import profile
     from leadline.causal.runs import DelayedProgram
-    from leadline.observe.answering import in_fork
+    from leadline.observe.hang_guard import in_fork
     from leadline.tracing.sources.launch import resolve
     from leadline.tracing.sources.preload import cannot_follow, library
 
@@ -188,7 +188,7 @@ def _conclude(
 ) -> int:
     """Judge, keep and print it; what was interrupted is said by the exit code, too."""
     from leadline.causal.document import to_document, to_text
-    from leadline.causal.judged import judge, predict_elsewhere
+    from leadline.causal.judge import judge, predict_elsewhere
 
     fit = judge(profile)
     if out is not None:
@@ -214,21 +214,21 @@ def _print(profile: CausalProfile, fit: SensitivityFit, elsewhere: Elsewhere | N
     from rich.table import Table
     from rich.text import Text
 
-    from leadline.causal import words
+    from leadline.causal import messages
 
-    for line in words.headline(profile, fit):
+    for line in messages.headline(profile, fit):
         echo(line)
     table = Table(box=box.SIMPLE_HEAD, show_edge=False)
-    for heading in words.HEADINGS:
+    for heading in messages.HEADINGS:
         table.add_column(heading, overflow="fold")
-    for row in words.rows(profile, fit):
+    for row in messages.rows(profile, fit):
         table.add_row(*(Text(cell) for cell in row))
     make_console().print(table)
-    for line in words.bent(profile, fit):
+    for line in messages.bent(profile, fit):
         echo(line)
     if elsewhere is not None:
-        for line in words.elsewhere_words(fit, elsewhere):
+        for line in messages.elsewhere_words(fit, elsewhere):
             echo(line)
     echo(f"Calls on files below {', '.join(profile.below)}; intervals are of 95 %.")
-    for line in words.cautions(profile):
+    for line in messages.cautions(profile):
         echo(f"Caution: {line}.")

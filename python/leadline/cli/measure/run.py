@@ -306,7 +306,7 @@ def start_here(
     request = RunRequest(secrets.token_hex(4), plan, facts, options)
     with make_display(quiet) as display:
         if recruited is not None:
-            from leadline.hosts.crew.study import new_crew_run
+            from leadline.hosts.workers.study import new_crew_run
 
             details |= recruited.details()
             return new_crew_run(
@@ -346,7 +346,7 @@ def _resume(
     growth = make_growth(path)
     if "crew" in seen.manifest:
         with recruited_again(seen.manifest, hosts, _saying(quiet), stop) as crewed:
-            from leadline.hosts.crew.study import resume_crew_run
+            from leadline.hosts.workers.study import resume_crew_run
 
             with make_display(quiet) as display:
                 faults = (labs, under_fault)

@@ -186,7 +186,7 @@ def load_plan(
     that were recruited look for themselves, and are looked at. `as_states` has the targets that are asked for
     and returns those of the plan. Raises SpecError or TargetError.
     """
-    from leadline.observe.answering import check_answers
+    from leadline.observe.hang_guard import check_answers
     from leadline.observe.host.host import cpu_list, memory_bytes
     from leadline.observe.mounts.layouts import with_layout
     from leadline.plan.make import Host, make_plan
@@ -261,7 +261,7 @@ def _lookups(recruited: Recruiting | None) -> tuple[object, ...]:
 
 def _look_at_source(path: str | None, film: Film | None, video: bool) -> SourceFacts:
     """What is known of a pipeline's source: a file, or a film that was made before or is still to be made."""
-    from leadline.observe.answering import in_fork
+    from leadline.observe.hang_guard import in_fork
     from leadline.observe.video import film_path, look_at_file
     from leadline.workloads.pipeline.job import SourceFacts
     from leadline.workloads.pipeline.resolve import film_bytes
@@ -349,7 +349,7 @@ def _untraceable(executable: Path) -> tuple[tuple[Tracer, str], ...]:
 def _check_metrics(study: Study) -> None:
     """`compare.metrics` are names that only the analysis knows."""
     from leadline.errors import SpecError
-    from leadline.workloads.judged import known_metrics
+    from leadline.workloads.judge import known_metrics
     from leadline.workloads.pipeline.figures import STAGE_TIME
 
     searched = (work.search.metric for work in study.works.values() if work.search)

@@ -155,7 +155,7 @@ def _trace(
     words: Sequence[str], copies: int, via: str, bounds: Bounds, path: Path, patience: SurvivorWait
 ) -> tuple[Traced, Choice]:
     """Run the command, then store what was recorded; the logs of the run itself are gone afterwards."""
-    from leadline.observe.answering import in_fork
+    from leadline.observe.hang_guard import in_fork
     from leadline.store.making import write_recovery
     from leadline.tracing.counted.identity import identity
     from leadline.tracing.sources.launch import resolve, run_traced

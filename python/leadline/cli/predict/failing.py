@@ -10,7 +10,7 @@ import click
 
 from leadline.errors import SpecError, UsageError
 from leadline.units import parse_duration, parse_size
-from leadline.written.problems import suggest
+from leadline.yamlio.problems import suggest
 
 if TYPE_CHECKING:
     from leadline.simulation.model import SimulatedCluster

@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from leadline.sizing.asked import AskedSizing
     from leadline.sizing.designs import PerDeviceRate
     from leadline.sizing.gateways import PerGatewayRate
     from leadline.sizing.ranks import PerRankRate
+    from leadline.sizing.request import AskedSizing
     from leadline.store.tables import TrialRow
     from leadline.verdict.diagnosed.of_result import CellDiagnosed
     from leadline.verdict.model import Cell, TargetView
@@ -78,8 +78,8 @@ def _add_devices(found: MeasuredRates, cell: Cell, judged: PerDevice) -> None:
 
 def add_ranks(found: MeasuredRates, one: CellDiagnosed, clusters: Mapping[str, Mapping[str, Any]]) -> None:
     """Operations of metadata have rates of their own names."""
-    from leadline.sizing.asked import MetadataNeed
     from leadline.sizing.ranks import PerRankRate
+    from leadline.sizing.request import MetadataNeed
     from leadline.verdict.model import UNUSABLE
 
     names = [name for name in MetadataNeed.model_fields if f"{name}{_SUFFIX}" in one.cell.metrics]
@@ -112,8 +112,8 @@ def add_ranks(found: MeasuredRates, one: CellDiagnosed, clusters: Mapping[str, M
 
 def add_gateways(found: MeasuredRates, cell: Cell, target: TargetView, trials: Sequence[TrialRow]) -> None:
     """Of a target that a gateway answers: cells that only read, or only write."""
-    from leadline.sizing.asked import protocol_of, protocols
     from leadline.sizing.gateways import PerGatewayRate
+    from leadline.sizing.request import protocol_of, protocols
     from leadline.verdict.model import UNUSABLE
 
     protocol, rate = protocol_of(target.access), cell.metrics.get("bandwidth")

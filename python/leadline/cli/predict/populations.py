@@ -14,14 +14,14 @@ from typing import TYPE_CHECKING
 from leadline.errors import SpecError, UsageError
 
 if TYPE_CHECKING:
-    from leadline.sizing.asked import AskedSizing, WorkFrom
+    from leadline.sizing.request import AskedSizing, WorkFrom
     from leadline.sizing.worked import ReadWork, WorkedOut
     from leadline.store.reader import Result
     from leadline.study.kind.moved import WorkBytes
     from leadline.study.study import Work
     from leadline.tracing.model import TraceView
     from leadline.verdict.model import Validity
-    from leadline.written.yaml_source import Document
+    from leadline.yamlio.yaml_source import Document
 
 _AS_FAST = "it runs as fast as it can"
 _IN_TURN = "its jobs run one after the other, none of them all the time"
@@ -56,7 +56,7 @@ def with_works(
 
 
 def _read(work: WorkFrom, beside: Path) -> ReadWork:
-    from leadline.observe.answering import check_answers
+    from leadline.observe.hang_guard import check_answers
     from leadline.study.library import builtin_names
 
     if work.kind == "study" and work.file in builtin_names():
@@ -73,7 +73,7 @@ def _of_study(path: str, name: str | None) -> ReadWork:
     from leadline.sizing.worked import ReadWork
     from leadline.study.library import load_study
     from leadline.study.study import expand
-    from leadline.workloads.planned import work_bytes
+    from leadline.workloads.planner import work_bytes
 
     works = _named(expand(load_study(path, os.environ)), name)
     parts = [work_bytes(one.options) for one in works]

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from leadline.simulation.model import SimulatedCluster
     from leadline.simulation.parameters import Parameters
     from leadline.simulation.phases import Phase
-    from leadline.simulation.shown import ShownCourse, ShownSimulation
     from leadline.simulation.simulate import Predicted, Simulated
+    from leadline.simulation.view import ShownCourse, ShownSimulation
 
 FORMAT = "leadline.simulation/1"
 _USES, _BAR = 12, 20
@@ -183,8 +183,8 @@ def print_calibration(found: Calibration, left: tuple[str, ...], out: Path | Non
 
 def shown(cluster: SimulatedCluster, phases: Sequence[Phase], topology: str) -> ShownSimulation:
     """The same as a page has it."""
-    from leadline.simulation.shown import ShownPhase, ShownSimulation, shown_members
     from leadline.simulation.simulate import STANDING
+    from leadline.simulation.view import ShownPhase, ShownSimulation, shown_members
 
     first = phases[0].found
     answer = "; ".join(
@@ -201,7 +201,7 @@ def shown(cluster: SimulatedCluster, phases: Sequence[Phase], topology: str) -> 
 
 def _courses(phases: Sequence[Phase]) -> Iterator[ShownCourse]:
     from leadline.simulation.course import courses
-    from leadline.simulation.shown import ShownCourse, ShownStep
+    from leadline.simulation.view import ShownCourse, ShownStep
 
     for course, one in zip(courses(phases), phases[0].found.predicted, strict=False):
         steps = tuple(

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from leadline.sizing.designs import Design
     from leadline.sizing.hardware import Catalogue
     from leadline.sizing.moved import Inputs
-    from leadline.sizing.shown import ShownSizing
+    from leadline.sizing.view import ShownSizing
     from leadline.verdict.bounded.requirements import Requirements
 
 
@@ -64,7 +64,7 @@ def print_beside(
     pairs: Sequence[tuple[Design, Design]], before: Inputs, after: Inputs, what_if: str | None
 ) -> None:
     """Two designs in columns; of a changed input every design before and after."""
-    from leadline.sizing.shown import beside
+    from leadline.sizing.view import beside
 
     for number, (one, other) in enumerate(pairs):
         if number:
@@ -79,7 +79,7 @@ def print_beside(
 def csv_text(inputs: Inputs, front: Sequence[Design]) -> str:
     """A row a design, in base units; what is not known is empty."""
     from leadline.sizing.degraded import WORDS
-    from leadline.sizing.shown import degraded_of
+    from leadline.sizing.view import degraded_of
 
     text = io.StringIO()
     rows = csv.writer(text, lineterminator="\n")
@@ -173,7 +173,7 @@ def command(
     from leadline.sizing.designs import designs
     from leadline.sizing.document import design_json, document
     from leadline.sizing.moved import Inputs, changed
-    from leadline.sizing.shown import shown
+    from leadline.sizing.view import shown
 
     if (compare or what_if) and (out or table or page or design):
         raise UsageError("--compare and --what-if write no file", "leave -o, --design, --csv and --page out")
@@ -265,7 +265,7 @@ def _catalogue(file: Path | None) -> Catalogue:
     from leadline.errors import SpecError
     from leadline.foreign import read_plain
     from leadline.sizing.hardware import built_in, read_catalogue
-    from leadline.written.yaml_source import SOURCE_MAX_BYTES
+    from leadline.yamlio.yaml_source import SOURCE_MAX_BYTES
 
     if file is None:
         return built_in()

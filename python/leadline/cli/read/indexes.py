@@ -20,7 +20,7 @@ _MEMORY_SHARE = 2  # judging may take half of the host's memory
 
 def enters(directory: Path) -> bool:
     """Whether to look for results in a directory: not on a mount that does not answer, which is said."""
-    from leadline.observe.answering import check_answers
+    from leadline.observe.hang_guard import check_answers
     from leadline.observe.mounts.mountinfo import read_mounts
 
     place = os.path.abspath(directory)  # noqa: PTH100 - resolves nothing

@@ -37,7 +37,7 @@ from leadline.store.files import MANIFEST
 from leadline.store.journal import Event
 from leadline.store.writer import HeldResultError, ResultWriter, create_result, reopen_result
 from leadline.study.target import Target, TargetFacts
-from leadline.workloads.conducted import conducted
+from leadline.workloads.runner import conducted
 
 _LOCK_S = 120.0  # a session before this one, whose worker was lost, ends its trial and cleans up
 _LOCK_LOOK_S = 0.2

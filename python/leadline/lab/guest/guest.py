@@ -44,7 +44,7 @@ from leadline.lab.guest.machine import (
     command_line,
 )
 from leadline.lab.guest.mounts import GuestMount
-from leadline.lab.guest.session import GuestSession, Told
+from leadline.lab.guest.session import GuestSession, GuestState
 from leadline.lab.journal import LabJournal
 from leadline.lab.lab import Lab
 from leadline.lab.paths import GUEST_PREFIX
@@ -295,7 +295,7 @@ class Machine:
         }
 
     def _outcome(
-        self, told: Told, code: int, why: str, times: tuple[float, float, float, float]
+        self, told: GuestState, code: int, why: str, times: tuple[float, float, float, float]
     ) -> GuestOutcome:
         began_s, started_s, booted_s, ready_s = times
         now_s = time.monotonic()

@@ -21,7 +21,7 @@ _MESSAGE_BYTES_MAX = 1 << 20
 
 
 @dataclass
-class Told:
+class GuestState:
     """What the guest has said of itself. `uptime_s` is by what was reached, on the guest's own clock."""
 
     uptime_s: dict[str, float] = field(default_factory=dict)
@@ -52,7 +52,7 @@ class GuestSession:
     def __init__(
         self, lines: Lines, console: Console, output: Callable[[str, bytes], None], stop: Callable[[], int]
     ) -> None:
-        self.told, self.ended = Told(), False
+        self.told, self.ended = GuestState(), False
         self._lines, self._console, self._output, self._stop = lines, console, output, stop
         self._left = {STDOUT: OUTPUT_BYTES_MAX, STDERR: OUTPUT_BYTES_MAX}
         self._rest = b""

@@ -16,7 +16,7 @@ from leadline.lab.network.placement import LETTERS
 from leadline.lab.network.topology import COMPUTED_MAX, MEMBERS_MAX, REPLICAS, LabHost, Link, Topology
 from leadline.lab.spec import GATEWAYS, OSDS_MAX, LabSpec
 from leadline.units import MIB, format_bit_rate, format_size
-from leadline.written.problems import suggest
+from leadline.yamlio.problems import suggest
 
 ROLES = (*LETTERS, *GATEWAYS)
 SWITCHES_MAX = 100

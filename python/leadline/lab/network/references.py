@@ -7,7 +7,7 @@ from importlib import resources
 
 from leadline.errors import UsageError
 from leadline.lab.network.topology_file import AskedLab, read_topology
-from leadline.written.problems import suggest
+from leadline.yamlio.problems import suggest
 
 
 def reference_names() -> tuple[str, ...]:

@@ -27,9 +27,9 @@ from leadline.lab.network.topology import (
 )
 from leadline.lab.spec import OSDS_MAX, parse_erasure
 from leadline.units import parse_bit_rate
-from leadline.written.fields import Rate, Size, Whole, guarded
-from leadline.written.problems import Vocabulary, translate
-from leadline.written.yaml_source import SOURCE_MAX_BYTES, Document, DocumentKind, Path, read_yaml
+from leadline.yamlio.fields import Rate, Size, Whole, guarded
+from leadline.yamlio.problems import Vocabulary, translate
+from leadline.yamlio.yaml_source import SOURCE_MAX_BYTES, Document, DocumentKind, Path, read_yaml
 
 FORMAT = "leadline.topology/1"
 ERASURE_DEFAULT = (2, 1)

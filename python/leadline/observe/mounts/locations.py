@@ -8,7 +8,7 @@ from typing import Any
 from leadline import _core, units
 from leadline.errors import TargetError
 from leadline.observe.children import ask_child
-from leadline.observe.patience import patient_s
+from leadline.observe.timeouts import patient_s
 from leadline.study import schemes
 from leadline.study.target import CephAccess, TargetFacts
 from leadline.units import printable

@@ -11,11 +11,11 @@ from dataclasses import replace
 from typing import Any
 
 from leadline.errors import TargetError
-from leadline.observe.answering import in_fork
+from leadline.observe.hang_guard import in_fork
 from leadline.observe.host.devices import device_of_mount
 from leadline.observe.mounts.locations import inspect_location, protection
+from leadline.observe.mounts.messages import words_of
 from leadline.observe.mounts.mountinfo import Mount, mount_by_id, mount_of, read_mounts
-from leadline.observe.mounts.words import words_of
 from leadline.observe.probe import probe_path
 from leadline.study import schemes
 from leadline.study.target import CephAccess, TargetFacts

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from leadline import _core
-from leadline.check.shown import ShownCheck
+from leadline.check.view import ShownCheck
 from leadline.report.renderers.page import plain_page
 
 _WORDS = {

@@ -26,8 +26,8 @@ from leadline.report.renderers.runtime import template_text, vega_runtime
 from leadline.report.renderers.terminal import general_steps, state_words
 from leadline.report.renderers.trials import trial_tables
 from leadline.report.screen.screen import screen_of
+from leadline.report.sections.messages import fact_words
 from leadline.report.sections.page import section_context, section_filters, shown_sections
-from leadline.report.sections.words import fact_words
 from leadline.verdict.model import Cell, Findings, State, outcome_words
 
 _STATIC_CHARTS_MAX = 24

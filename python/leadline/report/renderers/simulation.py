@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from leadline import _core
 from leadline.report.renderers.page import plain_page
-from leadline.simulation.shown import ShownSimulation
+from leadline.simulation.view import ShownSimulation
 
 
 def simulation_html(view: ShownSimulation) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from leadline import _core
 from leadline.report.renderers.page import plain_page
-from leadline.sizing.shown import ShownSizing
+from leadline.sizing.view import ShownSizing
 
 
 def sizing_html(view: ShownSizing, title: str = "", document: str = "") -> str:

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 from leadline.report.placing import ANYWHERE
 from leadline.report.sections.figures import figures_markdown, has_numbers, show_figures
+from leadline.report.sections.messages import facts_markdown, show_facts, show_words, words_markdown
 from leadline.report.sections.places import places_markdown, show_places
 from leadline.report.sections.texts import show_texts, texts_markdown
-from leadline.report.sections.words import facts_markdown, show_facts, show_words, words_markdown
 from leadline.verdict.model import FigureTable, Findings
 from leadline.verdict.sections.section import Facts, Part, Section, TextTable, Words
 

@@ -6,12 +6,12 @@ import random
 from typing import Any
 
 from leadline.plan.model import PlannedCell, Trial
-from leadline.run.face import Assignment
+from leadline.run.interface import Assignment
 from leadline.run.model import RunRequest
 from leadline.run.places import Places
 from leadline.store.writer import ResultWriter
-from leadline.study.kind.face import Layout
-from leadline.workloads.conducted import conducted
+from leadline.study.kind.interface import Layout
+from leadline.workloads.runner import conducted
 
 _LAYOUT_GENERATION = 0
 _DEADLINE_NS_MAX = 2**63 - 1  # what the engine can count to

@@ -15,13 +15,13 @@ from leadline.errors import StudyError
 from leadline.observe.client import Observer
 from leadline.observe.clock import ClockWatch
 from leadline.observe.model import delta
-from leadline.observe.patience import patient_s
+from leadline.observe.timeouts import patient_s
 from leadline.plan.model import PlannedCell, Trial
 from leadline.run.child import Answer, Worker
-from leadline.run.face import SLOWEST_BYTES_PER_S, Conducted, Preparing, ReadingBack, Scene
 from leadline.run.faulted import FaultWatch
 from leadline.run.forked.prepared import prepared
 from leadline.run.group import CommonStart, Halt, Member, join_rows, run_jobs
+from leadline.run.interface import SLOWEST_BYTES_PER_S, Conducted, Preparing, ReadingBack, Scene
 from leadline.run.model import Display, RunRequest, Stopping, no_progress
 from leadline.run.places import SMALL_DEADLINE_S, Places
 from leadline.run.rows import (
@@ -37,9 +37,9 @@ from leadline.run.slot.health import Watch, cluster_peaks
 from leadline.run.slot.jobs import Jobs, file_prefix
 from leadline.run.slot.steady import SteadyWatch, measure_steady
 from leadline.store.writer import ResultWriter, StoredTrial
-from leadline.study.kind.face import Layout
+from leadline.study.kind.interface import Layout
 from leadline.study.schemes import uses_storage
-from leadline.workloads.conducted import conducted
+from leadline.workloads.runner import conducted
 
 _MARK_DEADLINE_S = 4.0
 _WAIT_SLICE_S = 0.05

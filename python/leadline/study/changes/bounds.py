@@ -11,8 +11,8 @@ from typing import Any, get_args
 from leadline.errors import SpecError
 from leadline.study.problems import suggest
 from leadline.study.work import Latency
-from leadline.workloads.planned import PLANNED
-from leadline.written.yaml_source import Path, WrittenAt
+from leadline.workloads.planner import PLANNED
+from leadline.yamlio.yaml_source import Path, WrittenAt
 
 BOUND = "--bound "  # what changes of a study begin with that are none of `--set`
 LATENCIES: tuple[str, ...] = get_args(Latency)

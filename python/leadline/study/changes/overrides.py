@@ -12,8 +12,8 @@ from leadline.study.problems import suggest
 from leadline.study.schemes import storageless
 from leadline.study.study import KNOWN_KEYS
 from leadline.study.yaml_source import read_study
-from leadline.workloads.planned import ASKED, JOB_OPTIONS, PLANNED, is_list
-from leadline.written.yaml_source import Document, Path, WrittenAt
+from leadline.workloads.planner import ASKED, JOB_OPTIONS, PLANNED, is_list
+from leadline.yamlio.yaml_source import Document, Path, WrittenAt
 
 TOP_LEVEL = ("title", "about", "label", "blocks", "seed")
 _TEXTS = ("title", "about", "label")  # `{work}` would be a mapping in YAML

@@ -5,16 +5,16 @@ from __future__ import annotations
 import re
 
 from leadline import units
-from leadline.study.fio.asked import Asked, Converted
+from leadline.study.fio.job_options import Converted, JobOptionValues
 from leadline.study.fio.sections import FioOption
 from leadline.study.fio.values import percent, size, whole
 from leadline.study.kind.sizes import block_sizes, common_step, parse_block_size, parse_bssplit
-from leadline.written.yaml_source import shorten
+from leadline.yamlio.yaml_source import shorten
 
 BS_DEFAULT_BYTES = 4096
 
 
-def read_amounts(asked: Asked, work: Converted) -> None:
+def read_amounts(asked: JobOptionValues, work: Converted) -> None:
     """size, filesize, io_size, number_ios and loops, in whole blocks."""
     whole_size, each_file = asked.get("size"), asked.get("filesize")
     nrfiles = len(_names(asked)) or asked.number("nrfiles", 1, 1)
@@ -56,7 +56,7 @@ def _file_bytes(option: FioOption, work: Converted, nrfiles: int, step: int) -> 
     return middle
 
 
-def _moved(asked: Asked, work: Converted, limit: int, whole_bytes: int) -> None:
+def _moved(asked: JobOptionValues, work: Converted, limit: int, whole_bytes: int) -> None:
     """io_size, where a numjob does not move every block of its files once."""
     loops, count, moved = asked.number("loops", 1, 1), asked.given("number_ios"), asked.given("io_size")
     option = count or moved or asked.get("loops") or asked.get("size")
@@ -94,7 +94,7 @@ def moved_bytes(pass_bytes: int, step: int, limit: int, loops: int, most: int | 
     return total if limit - total < step else min(total + pass_bytes, end)
 
 
-def _pass_bytes(asked: Asked, work: Converted, limit: int, asked_bytes: int) -> int:
+def _pass_bytes(asked: JobOptionValues, work: Converted, limit: int, asked_bytes: int) -> int:
     """What fio moves before it begins with the files again: their blocks, or without a map what is asked."""
     step, share, rw = steps(work)[0], asked.get("percentage_random"), work.options["rw"]
     mapless = asked.on("norandommap") and str(rw).startswith("rand") and (not share or percent(share) > 0)
@@ -118,7 +118,7 @@ def steps(work: Converted) -> tuple[int, ...]:
     return block_sizes(parsed, parse_bssplit(split) if split else None, BS_DEFAULT_BYTES)
 
 
-def _names(asked: Asked) -> list[str]:
+def _names(asked: JobOptionValues) -> list[str]:
     option = asked.get("filename")
     if option is None:
         return []
@@ -135,14 +135,14 @@ def _names(asked: Asked) -> list[str]:
     return names
 
 
-def _shared(asked: Asked) -> FioOption | None:
+def _shared(asked: JobOptionValues) -> FioOption | None:
     """What makes all numjobs open the same files: names that do not tell them apart."""
     pattern = asked.get("filename_format")
     apart = pattern is None or pattern.value == "" or "$jobnum" in pattern.value
     return asked.get("filename") or (None if apart else pattern)
 
 
-def _common(asked: Asked) -> frozenset[str]:
+def _common(asked: JobOptionValues) -> frozenset[str]:
     """Names by which other jobs may open the same files: written ones, or a format that tells no job."""
     names = _names(asked)
     pattern = asked.get("filename_format")
@@ -151,7 +151,7 @@ def _common(asked: Asked) -> frozenset[str]:
     return frozenset({pattern.value} - {""})
 
 
-def read_files(asked: Asked, work: Converted) -> None:
+def read_files(asked: JobOptionValues, work: Converted) -> None:
     """What is touched of which files."""
     work.files = _common(asked)
     jobs, bytes_each, nrfiles = (int(work.options[key]) for key in ("numjobs", "size", "nrfiles"))

@@ -7,11 +7,11 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from leadline.errors import SpecError
-from leadline.study.fio.asked import Converted
+from leadline.study.fio.job_options import Converted
 from leadline.study.fio.jobs import convert
 from leadline.study.fio.sections import ReadFile, read_sections
 from leadline.study.work import JOBS_MAX
-from leadline.written.yaml_source import Document, Path, WrittenAt, shorten
+from leadline.yamlio.yaml_source import Document, Path, WrittenAt, shorten
 
 _ONLY_WRITE = ("write", "randwrite")
 _LASTING = ("time_based", "runtime", "ramp_time")  # by which jobs that begin at once end at once

@@ -8,11 +8,11 @@ from collections.abc import Collection
 from leadline import units
 from leadline.errors import SpecError
 from leadline.study.fio.amounts import BS_DEFAULT_BYTES, read_amounts, read_files, steps
-from leadline.study.fio.asked import CALLS, QUEUES, Asked, Converted, is_off, leave
+from leadline.study.fio.job_options import CALLS, QUEUES, Converted, JobOptionValues, is_off, leave
 from leadline.study.fio.sections import FioOption, FioSection
 from leadline.study.fio.values import percent, size, split, switch, time_ns, whole
 from leadline.study.kind.sizes import parse_bssplit
-from leadline.written.yaml_source import shorten
+from leadline.yamlio.yaml_source import shorten
 
 _SECTOR_BYTES = 512
 _PATTERNS = ("read", "write", "randread", "randwrite", "rw", "randrw")
@@ -24,7 +24,7 @@ def convert(section: FioSection, ignored: Collection[str]) -> Converted:
 
     `ignored` are options, by any of their names, that are left out though they mean something.
     """
-    asked = Asked(section, ignored)
+    asked = JobOptionValues(section, ignored)
     named = asked.get("name")
     begins_group = asked.on("stonewall") or asked.on("new_group")
     own = named is not None and named.section == section.number  # that of [global] names no job
@@ -47,7 +47,7 @@ def convert(section: FioSection, ignored: Collection[str]) -> Converted:
     return work
 
 
-def _pattern(asked: Asked, work: Converted) -> None:
+def _pattern(asked: JobOptionValues, work: Converted) -> None:
     option = asked.get("rw")
     chosen = option.value if option else "read"
     chosen = {"readwrite": "rw"}.get(chosen, chosen)
@@ -69,7 +69,7 @@ def _pattern(asked: Asked, work: Converted) -> None:
     _blocks(asked, work, one_way=None if chosen in ("rw", "randrw") else "write" in chosen)
 
 
-def _blocks(asked: Asked, work: Converted, *, one_way: bool | None) -> None:
+def _blocks(asked: JobOptionValues, work: Converted, *, one_way: bool | None) -> None:
     """Sizes of operations; a job of one direction has that direction's size only (`one_way`: writes)."""
     bs, shares = asked.get("bs"), asked.get("bssplit")
     if shares is not None:
@@ -107,7 +107,7 @@ def _direction(text: str, one_way: bool | None, most: int) -> list[str]:
     return [writes if one_way else reads]
 
 
-def _engine(asked: Asked, work: Converted) -> None:
+def _engine(asked: JobOptionValues, work: Converted) -> None:
     option = asked.get("ioengine")
     depth = asked.number("iodepth", 1, 1)
     name = "psync" if option is None else option.value
@@ -144,7 +144,7 @@ def _engine(asked: Asked, work: Converted) -> None:
         )
 
 
-def _forgetting(asked: Asked, work: Converted) -> None:
+def _forgetting(asked: JobOptionValues, work: Converted) -> None:
     """fio drops cached pages whenever a job begins its bytes anew, unless it is told not to.
 
     Of a job that writes, too: what is dirty is then handed to the disk, which costs it what it had gained.
@@ -154,7 +154,7 @@ def _forgetting(asked: Asked, work: Converted) -> None:
         work.put("invalidate", True, invalidate)
 
 
-def _pace(asked: Asked, work: Converted) -> None:
+def _pace(asked: JobOptionValues, work: Converted) -> None:
     """Rates are of each numjob and each direction in fio, and of all of them here."""
     for key in ("rate", "rate_iops"):
         option = asked.given(key)
@@ -185,7 +185,7 @@ def _pace(asked: Asked, work: Converted) -> None:
             )
 
 
-def _times(asked: Asked, work: Converted) -> None:
+def _times(asked: JobOptionValues, work: Converted) -> None:
     for key in ("runtime", "ramp_time"):
         option = asked.given(key)
         if option is not None and key == "ramp_time" and not asked.on("time_based"):
@@ -196,7 +196,7 @@ def _times(asked: Asked, work: Converted) -> None:
         work.put("time_based", True, asked.get("time_based"))
 
 
-def _order(asked: Asked, work: Converted) -> None:
+def _order(asked: JobOptionValues, work: Converted) -> None:
     """Which blocks come in which order."""
     if not str(work.options["rw"]).startswith("rand"):
         return
@@ -218,7 +218,7 @@ def _order(asked: Asked, work: Converted) -> None:
         work.put("one_map", True, asked.get("bssplit") or asked.get("bs"))
 
 
-def _content(asked: Asked, work: Converted) -> None:
+def _content(asked: JobOptionValues, work: Converted) -> None:
     for key in ("buffer_compress_percentage", "dedupe_percentage"):
         option = asked.given(key)
         if option is not None:
@@ -230,7 +230,7 @@ def _content(asked: Asked, work: Converted) -> None:
         work.put("verify", True, option)
 
 
-def _syncs(asked: Asked, work: Converted) -> None:
+def _syncs(asked: JobOptionValues, work: Converted) -> None:
     if str(work.options["rw"]) in ("read", "randread"):
         return
     for key in ("fsync", "fdatasync"):
@@ -242,7 +242,7 @@ def _syncs(asked: Asked, work: Converted) -> None:
     work.put("end_fsync", synced is not None and switch(synced), synced)
 
 
-def _latency(asked: Asked, work: Converted) -> None:
+def _latency(asked: JobOptionValues, work: Converted) -> None:
     bound, percentile = asked.given("latency_target"), asked.get("latency_percentile")
     if bound is None:
         return

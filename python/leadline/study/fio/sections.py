@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from leadline.errors import SpecError
-from leadline.written.yaml_source import SOURCE_MAX_BYTES, WrittenAt, shorten
+from leadline.yamlio.yaml_source import SOURCE_MAX_BYTES, WrittenAt, shorten
 
 JOBS_MAX = 2_000  # as many works as a study may have
 OPTIONS_MAX = 500  # of one section

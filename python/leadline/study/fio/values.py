@@ -9,7 +9,7 @@ import re
 
 from leadline import units
 from leadline.study.fio.sections import FioOption
-from leadline.written.yaml_source import shorten
+from leadline.yamlio.yaml_source import shorten
 
 _SIZE = re.compile(r"(0x[0-9a-f]{1,16}|[0-9]{1,19})([kmgtp]?)(ib|i|b)?", re.IGNORECASE)
 _POWERS = {"": 0, "k": 1, "m": 2, "g": 3, "t": 4, "p": 5}

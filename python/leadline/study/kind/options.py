@@ -11,7 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from leadline.study.kind.sizes import BlockSize
 from leadline.study.schemes import ChosenEngine
-from leadline.written.fields import Duration, Rate, Size, SizeOrAuto, Truth, TruthOrAuto, Whole
+from leadline.yamlio.fields import Duration, Rate, Size, SizeOrAuto, Truth, TruthOrAuto, Whole
 
 
 class Options(BaseModel):

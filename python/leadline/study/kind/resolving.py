@@ -8,11 +8,11 @@ from typing import NoReturn
 from leadline import units
 from leadline.errors import SpecError
 from leadline.study import schemes
-from leadline.study.kind.face import Surroundings
+from leadline.study.kind.interface import Surroundings
 from leadline.study.kind.job import AnyJob
 from leadline.study.schemes import EngineName
 from leadline.study.target import Target, TargetFacts
-from leadline.written.fields import AUTO
+from leadline.yamlio.fields import AUTO
 
 
 def fail(work: str, target: Target, key: str, message: str, remedy: str) -> NoReturn:

@@ -9,7 +9,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, PlainSerializer, Wi
 
 from leadline import units
 from leadline.errors import SpecError
-from leadline.written.fields import SIZE_PATTERN, guarded
+from leadline.yamlio.fields import SIZE_PATTERN, guarded
 
 _BSSPLIT_EXAMPLES = "write size/percent pairs, for example 4k/60:64k/40, or for reads,writes 4k/60:64k/40,1m"
 _PARTS_MAX = 64

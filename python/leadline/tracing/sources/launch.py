@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from leadline.errors import CommandError, TargetError, UsageError
-from leadline.observe.answering import in_fork
+from leadline.observe.hang_guard import in_fork
 from leadline.tracing.counted.paths import questions, renamed, told
 from leadline.tracing.sources.lives.survivors import MARK_VARIABLE, PATIENCE, SurvivorWait, wait_for_survivors
 from leadline.tracing.sources.lives.waits import WaitWatch

@@ -53,7 +53,7 @@ def environment(
 
 def cannot_follow(executable: Path) -> str | None:
     """Why the tracer cannot be loaded into `executable`, in words; None where it can."""
-    from leadline.observe.answering import in_fork
+    from leadline.observe.hang_guard import in_fork
     from leadline.tracing.sources.executable import reason_not_to_preload
 
     return in_fork(lambda _: reason_not_to_preload(executable), str(executable))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from leadline.tuning.access.face import ReadOnlyAccess, SettingReading
+from leadline.tuning.access.interface import ReadOnlyAccess, SettingReading
 from leadline.tuning.changes import SettingPlace
 from leadline.tuning.settings import Setting
 

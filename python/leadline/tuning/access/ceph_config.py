@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from leadline.errors import LeadlineError, TuningError
-from leadline.tuning.access.face import AccessKind, InForce, SettingReading
+from leadline.tuning.access.interface import AccessKind, InForce, SettingReading
 from leadline.tuning.changes import SettingPlace
 from leadline.tuning.settings import Setting
 from leadline.tuning.surroundings import TunedSurroundings

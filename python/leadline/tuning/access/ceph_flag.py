@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from leadline.errors import LeadlineError
-from leadline.tuning.access.face import AccessKind, SettingReading, is_on, word_of
+from leadline.tuning.access.interface import AccessKind, SettingReading, is_on, word_of
 from leadline.tuning.changes import SettingPlace
 from leadline.tuning.settings import Setting
 

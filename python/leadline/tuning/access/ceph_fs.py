@@ -6,7 +6,7 @@ from typing import Any
 
 from leadline.errors import LeadlineError
 from leadline.tuning.access.ceph_config import word
-from leadline.tuning.access.face import AccessKind, SettingReading, is_on, word_of
+from leadline.tuning.access.interface import AccessKind, SettingReading, is_on, word_of
 from leadline.tuning.changes import SettingPlace
 from leadline.tuning.settings import Setting
 

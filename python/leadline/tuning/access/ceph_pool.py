@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from leadline.errors import LeadlineError
 from leadline.tuning.access.ceph_config import word
-from leadline.tuning.access.face import AccessKind, SettingReading
+from leadline.tuning.access.interface import AccessKind, SettingReading
 from leadline.tuning.changes import SettingPlace
 from leadline.tuning.settings import Setting
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from leadline.tuning.access.face import ReadOnlyAccess, SettingReading, word_of
+from leadline.tuning.access.interface import ReadOnlyAccess, SettingReading, word_of
 from leadline.tuning.changes import SettingPlace
 from leadline.tuning.settings import Setting
 

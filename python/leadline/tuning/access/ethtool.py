@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from leadline.errors import LeadlineError, TuningError
-from leadline.tuning.access.face import AccessKind, SettingReading
+from leadline.tuning.access.interface import AccessKind, SettingReading
 from leadline.tuning.changes import SettingPlace
 from leadline.tuning.settings import Setting
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from leadline.errors import TuningError
 from leadline.tuning.access.ceph_config import word
-from leadline.tuning.access.face import AccessKind, InForce, SettingReading
+from leadline.tuning.access.interface import AccessKind, InForce, SettingReading
 from leadline.tuning.changes import SettingPlace
 from leadline.tuning.settings import Setting
 

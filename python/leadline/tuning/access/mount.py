@@ -7,7 +7,14 @@ from __future__ import annotations
 
 from leadline.observe.mounts.mountinfo import Mount, parse_mountinfo
 from leadline.study.schemes import OF_FILE_SYSTEM
-from leadline.tuning.access.face import FALSE_WORDS, TRUE_WORDS, AccessKind, SettingReading, is_on, word_of
+from leadline.tuning.access.interface import (
+    FALSE_WORDS,
+    TRUE_WORDS,
+    AccessKind,
+    SettingReading,
+    is_on,
+    word_of,
+)
 from leadline.tuning.changes import SettingPlace
 from leadline.tuning.settings import Setting
 

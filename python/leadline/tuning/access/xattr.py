@@ -6,7 +6,7 @@ import errno
 import os
 
 from leadline.errors import LeadlineError, TuningError
-from leadline.tuning.access.face import AccessKind, SettingReading
+from leadline.tuning.access.interface import AccessKind, SettingReading
 from leadline.tuning.changes import SettingPlace
 from leadline.tuning.settings import Setting
 

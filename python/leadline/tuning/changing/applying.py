@@ -14,7 +14,7 @@ from pathlib import Path
 
 from leadline.errors import LeadlineError, TuningError
 from leadline.tuning.access.ceph_config import lives_of_daemons
-from leadline.tuning.access.face import InForce, same_value
+from leadline.tuning.access.interface import InForce, same_value
 from leadline.tuning.changes import SettingChange
 from leadline.tuning.changing.checks import check
 from leadline.tuning.changing.cluster_lock import ClusterLock, cluster_locked

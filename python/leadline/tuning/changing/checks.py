@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from leadline.errors import RefusedChangeError
-from leadline.tuning.access.face import SettingReading, same_value
+from leadline.tuning.access.interface import SettingReading, same_value
 from leadline.tuning.changes import SettingChange
 from leadline.tuning.health import IGNORE_HEALTH, health_of, in_trouble
 from leadline.tuning.rows import in_bytes, wrong_value

@@ -14,7 +14,7 @@ from leadline.foreign import read_plain
 from leadline.tuning.changes import SettingChange, SettingPlace
 from leadline.tuning.settings import Setting
 from leadline.tuning.system import TuningSystem
-from leadline.written.yaml_source import SOURCE_MAX_BYTES, Document, DocumentKind, read_yaml
+from leadline.yamlio.yaml_source import SOURCE_MAX_BYTES, Document, DocumentKind, read_yaml
 
 ALL = "all"
 _EXAMPLE = "write `settings:` and below it `NAME: VALUE`, or `NAME: {value: VALUE, on: PLACE}`"

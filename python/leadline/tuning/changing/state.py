@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from leadline.tuning.access.face import same_value
+from leadline.tuning.access.interface import same_value
 from leadline.tuning.changes import SettingChange, SettingPlace
 from leadline.tuning.health import HealthSeen
 from leadline.tuning.settings import ACCESS_KINDS, Setting, SettingAccess

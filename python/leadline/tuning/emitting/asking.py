@@ -13,7 +13,7 @@ from leadline.tuning.emitting.delivery import AskedValue, NotEmitted, one_line
 from leadline.tuning.emitting.evidence import Evidence
 from leadline.tuning.rows import in_bytes
 from leadline.tuning.settings import Setting
-from leadline.written.problems import suggest
+from leadline.yamlio.problems import suggest
 
 _LETTERS_MAX = 1000
 
@@ -42,7 +42,7 @@ def parse_plan(
     text: str, source: str, known: Mapping[str, Setting], evidence: Sequence[Evidence] = ()
 ) -> tuple[AskedValue, ...]:
     """A plan: JSON or YAML, a list of {setting, value, place: {subject}}, alone or as `changes`."""
-    from leadline.written.yaml_source import read_yaml
+    from leadline.yamlio.yaml_source import read_yaml
 
     try:
         value: Any = parse_json(text)

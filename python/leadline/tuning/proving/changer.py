@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from leadline.errors import LeadlineError, TuningError
-from leadline.tuning.access.face import same_value
+from leadline.tuning.access.interface import same_value
 from leadline.tuning.proving.kept import ProofJournal
 from leadline.tuning.proving.proof import ProvedSetting
 from leadline.tuning.system import TuningSystem, is_before

@@ -9,7 +9,7 @@ from importlib.resources import files
 
 from leadline.errors import RefusedChangeError
 from leadline.tuning.proving.proof import WITH, WITHOUT, DesignKind, ProofDesign
-from leadline.written.yaml_source import read_yaml
+from leadline.yamlio.yaml_source import read_yaml
 
 FACTORIAL_BLOCKS = 4  # an even number: states are measured in one order and then in the reverse
 

@@ -25,7 +25,7 @@ from leadline.errors import RefusedChangeError, ResultError, TuningError
 from leadline.observe.mounts.fuse_client import arguments_again, environment_of, find_client
 from leadline.observe.mounts.mountinfo import Mount, mount_of, read_mounts
 from leadline.trusted import why_not_place
-from leadline.tuning.access.face import same_value
+from leadline.tuning.access.interface import same_value
 from leadline.tuning.proving.clients import TargetClient
 from leadline.tuning.proving.proof import OWN_MOUNT, ProofDesign, ProvedSetting
 from leadline.tuning.proving.states import not_as_wanted

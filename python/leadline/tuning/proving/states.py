@@ -11,7 +11,7 @@ from typing import Any
 
 from leadline.errors import TuningError
 from leadline.observe.ceph.trouble import slow_checks
-from leadline.tuning.access.face import same_value
+from leadline.tuning.access.interface import same_value
 from leadline.tuning.changing.restarting import restart_daemons
 from leadline.tuning.health import HealthSeen, health_of
 from leadline.tuning.proving.changer import SettingChanger

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from leadline.errors import RefusedChangeError
-from leadline.tuning.access.face import same_value
+from leadline.tuning.access.interface import same_value
 
 _WIDE = 8.0  # a range that spans more than this factor is searched by factors
 _ALIGNED_BYTES = 4096
@@ -136,7 +136,7 @@ def _part(name: str, text: str) -> SpaceWords:
 
 def _of_file(path: Path) -> list[SpaceWords]:
     from leadline.foreign import read_plain, reading
-    from leadline.written.yaml_source import read_yaml
+    from leadline.yamlio.yaml_source import read_yaml
 
     with reading(path, "give NAME=lo..hi, NAME=a|b|c, or a YAML file of such lines"):
         text = read_plain(path, SPACE_BYTES_MAX).decode("utf-8", "replace")

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
 from leadline.errors import TuningError
-from leadline.tuning.access.face import same_value
+from leadline.tuning.access.interface import same_value
 from leadline.tuning.health import HealthSeen, health_of, worsened
 from leadline.tuning.proving.changer import SettingChanger
 from leadline.tuning.proving.clients import TargetClient

@@ -16,17 +16,17 @@ from leadline.plan.model import Plan, PlannedCell
 from leadline.study.left_out import LeftOut
 from leadline.study.schemes import access
 from leadline.study.study import QUESTION_MAX, Study
-from leadline.verdict.answers import words
+from leadline.verdict.answers import messages
 from leadline.verdict.answers.certain import named, usable
 from leadline.verdict.answers.leading import find_leaders
 from leadline.verdict.answers.together import together
 from leadline.verdict.compared.comparisons import asked_metrics
 from leadline.verdict.compared.learned import FEW_BLOCKS
 from leadline.verdict.compared.more_blocks import LARGEST, MOST_BLOCKS, difference_words
-from leadline.verdict.face import KindAnswer
+from leadline.verdict.interface import KindAnswer
 from leadline.verdict.model import UNUSABLE, Cell, Comparison, Quantity, TargetView, part_label
 from leadline.verdict.sections.answer import AskedFigure, NextStep, StudyAnswer
-from leadline.workloads.judged import metric_kind, metric_part
+from leadline.workloads.judge import metric_kind, metric_part
 
 
 def wider(undecided: Sequence[Comparison], seconds: float | None) -> NextStep | None:
@@ -192,20 +192,20 @@ def _text(found: JudgedStudy, figures: Sequence[AskedFigure], against: str) -> t
     shown = [one.comparison for one in figures if one.comparison and one.leads]
     undecided = [one for one in usable(shown) if one.verdict == "undecided"]
     if found.beside:
-        return words.beside_others(figures), undecided
+        return messages.beside_others(figures), undecided
     if shown and against != found.anchor:
-        return words.within_target(figures, against), undecided
+        return messages.within_target(figures, against), undecided
     if found.study.compare.table:
         local = frozenset(v.name for v in found.targets if access(v.access).storage in ("mount", "none"))
         leaders = find_leaders(figures, local, found.tables, found.study.compare.margin, found.alpha)
         if leaders:
             open_ = [one for leader in leaders for one in leader.compared if one.verdict == "undecided"]
-            return words.leaders_of(leaders), usable(open_)
+            return messages.leaders_of(leaders), usable(open_)
     if shown:
         of_all = together(figures, found.anchor, found.tables, found.alpha)
-        return words.against_base(figures, found.anchor, of_all), undecided
+        return messages.against_base(figures, found.anchor, of_all), undecided
     alone = [[one for one in figures if one.target == view.name] for view in found.targets]
-    return " ".join(filter(None, map(words.figures_alone, alone))), []
+    return " ".join(filter(None, map(messages.figures_alone, alone))), []
 
 
 def _as_sure(text: str, found: JudgedStudy) -> str:

@@ -16,12 +16,12 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationEr
 
 from leadline.errors import ResultError, SpecError
 from leadline.published.units import UNITS, parse_figure
-from leadline.sizing.asked import AskedSizing, MetadataNeed, Pool, Population, Switched, WorkFrom
+from leadline.sizing.request import AskedSizing, MetadataNeed, Pool, Population, Switched, WorkFrom
 from leadline.units import NS_PER_S
-from leadline.workloads.judged import known_metrics, metric_kind
-from leadline.written.fields import Whole, guarded, refuse
-from leadline.written.problems import Vocabulary, suggest, translate
-from leadline.written.yaml_source import Document, DocumentKind, Path, read_yaml
+from leadline.workloads.judge import known_metrics, metric_kind
+from leadline.yamlio.fields import Whole, guarded, refuse
+from leadline.yamlio.problems import Vocabulary, suggest, translate
+from leadline.yamlio.yaml_source import Document, DocumentKind, Path, read_yaml
 
 REQUIREMENTS_FORMAT = "leadline.requirements/1"
 REQUIREMENTS_MAX = 200

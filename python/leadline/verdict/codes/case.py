@@ -10,10 +10,10 @@ from leadline.analysis.statistics.level_shift import TrialShift
 from leadline.plan.model import PlannedCell
 from leadline.store.tables import TrialRow
 from leadline.study.target import TargetFacts
-from leadline.verdict.face import JudgedWork
 from leadline.verdict.hosts.seen import ONE_HOST, HostsSeen
+from leadline.verdict.interface import JudgedWork
 from leadline.verdict.model import Code
-from leadline.workloads.judged import judged
+from leadline.workloads.judge import judged
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,7 @@ from leadline.verdict.chains import place_words
 from leadline.verdict.codes.case import Case, Rule
 from leadline.verdict.codes.catalogue import catalogue
 from leadline.verdict.model import Code
-from leadline.workloads.judged import judged
+from leadline.workloads.judge import judged
 
 _NOT_SEEN = "what explains it was not seen"
 _WIRE = "wire_limit_bytes_per_s"

@@ -12,7 +12,7 @@ from leadline.plan.model import PlannedCell
 from leadline.verdict.compared.deciding import decide
 from leadline.verdict.compared.pair import Pair
 from leadline.verdict.model import UNUSABLE, Comparison, State, worst
-from leadline.workloads.judged import KINDS, judged, metric_kind
+from leadline.workloads.judge import KINDS, judged, metric_kind
 
 # What a work is asked for gets four fifths of what it may err, its percentile the rest.
 PRIMARY_WEIGHT = 4.0

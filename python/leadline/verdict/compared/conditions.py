@@ -16,7 +16,7 @@ from leadline.errors import UsageError
 from leadline.foreign import reading
 from leadline.plan.model import Plan, PlannedCell
 from leadline.units import format_size
-from leadline.workloads.planned import compared_words
+from leadline.workloads.planner import compared_words
 
 ACROSS_JOBS = "--across-jobs"
 _METHOD = "access method"

@@ -25,7 +25,7 @@ from leadline.verdict.compared.conditions import (
 from leadline.verdict.compared.deciding import decide
 from leadline.verdict.compared.pair import Pair
 from leadline.verdict.findings import build_findings
-from leadline.verdict.material import alpha_of, tables_of
+from leadline.verdict.inputs import alpha_of, tables_of
 from leadline.verdict.model import Comparison, State, worst
 
 _APART = "hosts measured apart: holds only as far as nothing else changed in between"

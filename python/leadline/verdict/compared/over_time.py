@@ -12,7 +12,7 @@ from leadline.plan.model import PlannedCell
 from leadline.units import format_number, format_quantity
 from leadline.verdict.compared.comparisons import asked_metrics
 from leadline.verdict.model import State, Statement
-from leadline.workloads.judged import metric_kind
+from leadline.workloads.judge import metric_kind
 
 _SHOWN_MAX = 3
 

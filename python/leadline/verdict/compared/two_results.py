@@ -20,9 +20,9 @@ from leadline.verdict.compared.conditions import (
 from leadline.verdict.compared.deciding import decide
 from leadline.verdict.compared.pair import Pair
 from leadline.verdict.findings import build_findings
-from leadline.verdict.material import alpha_of, needed_plan, tables_of
+from leadline.verdict.inputs import alpha_of, needed_plan, tables_of
 from leadline.verdict.model import Comparison, State, worst
-from leadline.workloads.judged import judged
+from leadline.workloads.judge import judged
 
 _APART = "measured at different times: holds only as far as nothing else changed in between"
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Literal
 
 from leadline.errors import SpecError
 from leadline.knowledge.evaluator import Answered, RuleCondition, answered
-from leadline.knowledge.shown import ShownFigures
+from leadline.knowledge.formats import ShownFigures
 from leadline.knowledge.tables import entries, text_of
 
 if TYPE_CHECKING:

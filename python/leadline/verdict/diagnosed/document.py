@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from leadline.verdict.diagnosed.budget import LatencyBudget
+from leadline.verdict.diagnosed.ceilings import RateCeilings
 from leadline.verdict.diagnosed.judge import CauseNamed, Diagnosed
 from leadline.verdict.diagnosed.of_result import CellDiagnosed
-from leadline.verdict.diagnosed.should import Should
 from leadline.verdict.diagnosed.unseen import measured_by
 from leadline.verdict.sections.charts import PlaceUse
 
@@ -75,7 +75,7 @@ def _place_json(part: PlaceUse) -> dict[str, Any]:
     }
 
 
-def _should_json(should: Should | None) -> dict[str, Any] | None:
+def _should_json(should: RateCeilings | None) -> dict[str, Any] | None:
     if should is None:
         return None
     ceilings = [{"bytes_per_s": one.bytes_per_s, "by": one.by} for one in should.ceilings]

@@ -16,12 +16,12 @@ from leadline.store.reader import Result, require_cells
 from leadline.store.tables import TrialRow
 from leadline.verdict.cells import judge_cells
 from leadline.verdict.diagnosed.causes import CauseEntry, CauseInTrial, applying, judged, of_itself
+from leadline.verdict.diagnosed.ceilings import RateCeilings, TrialSeen, ceilings, should_of
 from leadline.verdict.diagnosed.judge import Diagnosed, diagnose, without_others
 from leadline.verdict.diagnosed.samples import Samples
 from leadline.verdict.diagnosed.seen.of_trial import figures_of
 from leadline.verdict.diagnosed.seen.values import Figures
-from leadline.verdict.diagnosed.should import Should, TrialSeen, ceilings, should_of
-from leadline.verdict.material import Material, read_material
+from leadline.verdict.inputs import Material, read_material
 from leadline.verdict.model import Cell
 
 _GAPS = 0.2  # of the samples that were due
@@ -72,7 +72,7 @@ class CellDiagnosed:
 
     cell: Cell
     found: Diagnosed
-    should: Should | None = None
+    should: RateCeilings | None = None
     notes: tuple[str, ...] = ()
 
     @property

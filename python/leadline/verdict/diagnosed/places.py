@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean
 
-from leadline.knowledge.shown import ShownFigures
+from leadline.knowledge.formats import ShownFigures
 from leadline.verdict.diagnosed.causes import CauseEntry
 from leadline.verdict.diagnosed.seen.values import Figures
 from leadline.verdict.sections.charts import PlaceUse

@@ -28,7 +28,7 @@ from leadline.verdict.compared.deciding import decide
 from leadline.verdict.compared.pair import Pair
 from leadline.verdict.model import UNUSABLE, Comparison, State, worst
 from leadline.verdict.proved.zeros import ZeroRatio, zero_ratio
-from leadline.workloads.judged import metric_kind
+from leadline.workloads.judge import metric_kind
 
 WITHOUT, WITH = "without", "with"
 

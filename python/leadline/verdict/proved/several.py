@@ -18,8 +18,8 @@ from leadline.verdict.model import (
     outcome_words,
     worst,
 )
+from leadline.verdict.proved.detection import ProofFound, ProofOutcome
 from leadline.verdict.proved.effects import BestWay, Interaction, StatesDesign, pair_words
-from leadline.verdict.proved.found import ProofFound, ProofOutcome
 from leadline.verdict.sections.section import TextTable
 
 _TIMES = "\u00d7"

@@ -17,9 +17,9 @@ from leadline.units import format_ratio_interval, quoted
 from leadline.verdict.compared.comparisons import PRIMARY_WEIGHT, weight_of
 from leadline.verdict.model import UNUSABLE, Cell, Comparison, Findings, Statement, TargetView
 from leadline.verdict.private import private_texts
-from leadline.verdict.proved.found import ProofFound
-from leadline.verdict.proved.said import proof_section, side_effects
-from leadline.verdict.searched.found import JudgedProof, SearchFound, find_search
+from leadline.verdict.proved.detection import ProofFound
+from leadline.verdict.proved.messages import proof_section, side_effects
+from leadline.verdict.searched.detection import JudgedProof, SearchFound, find_search
 from leadline.verdict.sections.answer import NextStep, StudyAnswer
 from leadline.verdict.sections.section import Facts, Frame, Section, TextTable
 

@@ -15,8 +15,8 @@ from leadline.store.own.proposals import StoredProposal, read_proposals
 from leadline.store.reader import Result
 from leadline.store.tables import TrialRow
 from leadline.verdict.compared.comparisons import asked_metrics
-from leadline.verdict.material import tables_of
-from leadline.workloads.judged import metric_kind
+from leadline.verdict.inputs import tables_of
+from leadline.workloads.judge import metric_kind
 
 WITHOUT = "without"
 

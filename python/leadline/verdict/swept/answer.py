@@ -12,10 +12,10 @@ from statistics import median
 
 from leadline.analysis.knee.knee import Knee
 from leadline.units import GIB, KIB, MIB, format_number, format_quantity
-from leadline.verdict.face import KindAnswer
+from leadline.verdict.interface import KindAnswer
 from leadline.verdict.model import FigureRow, FigureTable, Quantity, State, worst
-from leadline.verdict.swept.found import SweepFound
-from leadline.verdict.swept.words import SURE, brief
+from leadline.verdict.swept.detection import SweepFound
+from leadline.verdict.swept.messages import SURE, brief
 
 _TARGETS = 6  # named in a sentence
 Known = tuple[SweepFound, Knee]

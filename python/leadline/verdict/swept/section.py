@@ -10,7 +10,7 @@ from leadline.units import format_quantity
 from leadline.verdict.sections.charts import KneeField, KneeMap
 from leadline.verdict.sections.section import Panels, Part, Section, TextTable
 from leadline.verdict.swept.answer import sweeps_table
-from leadline.verdict.swept.found import SweepFound
+from leadline.verdict.swept.detection import SweepFound
 
 _MAP_NOTE = (
     "Percent of the plateau: in bold measured, in italics by the fit; a thick frame is the knee, a dashed one"

@@ -17,7 +17,7 @@ from types import FrameType
 from typing import Any
 
 from leadline.errors import StudyError
-from leadline.run.face import plain_summary
+from leadline.run.interface import plain_summary
 from leadline.workloads.application.barrier import Barrier, Start
 from leadline.workloads.application.capture import Capture
 

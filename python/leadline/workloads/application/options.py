@@ -10,7 +10,7 @@ from pydantic import Field
 from leadline.study.kind.options import InputOption, Options, RuntimeOption
 from leadline.study.kind.rule import Problem
 from leadline.workloads.application.job import INPUT
-from leadline.written.fields import Command, Whole
+from leadline.yamlio.fields import Command, Whole
 
 AskedTracer = Literal["auto", "preload", "bpf", "off"]
 CacheOption = Annotated[

@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 
 from leadline import units
-from leadline.study.kind.face import Resolved, Surroundings
+from leadline.study.kind.interface import Resolved, Surroundings
 from leadline.study.kind.resolving import fail
 from leadline.study.target import Target, TargetFacts
 from leadline.workloads.application.job import (

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from leadline.units import format_latency
-from leadline.verdict.face import KindAnswer
+from leadline.verdict.interface import KindAnswer
 from leadline.verdict.model import UNUSABLE, FigureRow, FigureTable, Quantity, State
 from leadline.workloads.coherence.figures import lag_of
 from leadline.workloads.coherence.job import LAGS, LOCKS
-from leadline.workloads.coherence.words import WriterReader, intact_words, lock_words, thresholds
+from leadline.workloads.coherence.messages import WriterReader, intact_words, lock_words, thresholds
 
 AT_ONCE, AFTER_CLOSE, NEVER = "at once", "after close", "never"
 _OPEN_ONLY = frozenset({"size_written", "bytes_written", "bytes_held"})

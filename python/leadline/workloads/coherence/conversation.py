@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import Any
 
 from leadline.run.child import Answer, Worker
-from leadline.run.face import plain_summary
+from leadline.run.interface import plain_summary
 from leadline.run.storage.workspace import Place
 from leadline.workloads.coherence.job import LAGS, LOCKS, CoherenceJob
 

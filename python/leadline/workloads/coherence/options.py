@@ -8,7 +8,7 @@ from pydantic import Field
 
 from leadline.study.kind.options import Options
 from leadline.workloads.coherence.job import Question
-from leadline.written.fields import Duration, Whole
+from leadline.yamlio.fields import Duration, Whole
 
 
 class CoherenceOptions(Options):

@@ -7,7 +7,7 @@ from typing import Annotated
 from pydantic import BeforeValidator, WithJsonSchema
 
 from leadline.errors import SpecError
-from leadline.written.fields import guarded
+from leadline.yamlio.fields import guarded
 
 MAP = "map"
 _EXAMPLES = "write map, random, zipf:THETA (above 0, at most 10, for example zipf:1.2) or pareto:H (0 to 1)"

@@ -22,7 +22,7 @@ from leadline.study.kind.options import (
 from leadline.study.kind.sizes import Split
 from leadline.workloads.io.distribution import Distribution
 from leadline.workloads.io.job import Arrival, Generator, Pattern, Shared
-from leadline.written.fields import Duration, Iops, Size, Truth, TruthOrOther, Whole
+from leadline.yamlio.fields import Duration, Iops, Size, Truth, TruthOrOther, Whole
 
 
 class IoOptions(Options):

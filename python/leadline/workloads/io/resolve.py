@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from leadline import _core, units
 from leadline.study import schemes
-from leadline.study.kind.face import Resolved, Surroundings
+from leadline.study.kind.interface import Resolved, Surroundings
 from leadline.study.kind.resolving import (
     AskedEngine,
     capped_rate,
@@ -25,7 +25,7 @@ from leadline.workloads.io.fio.rules import check_fio
 from leadline.workloads.io.job import MIXED, READ_ONLY, Job
 from leadline.workloads.io.options import IoOptions
 from leadline.workloads.io.rules_data import sizes_of
-from leadline.written.fields import AUTO, OTHER
+from leadline.yamlio.fields import AUTO, OTHER
 
 RWMIXREAD_DEFAULT = 50  # fio's default
 _BATCHES_IN_FLIGHT = 4

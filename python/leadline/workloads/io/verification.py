@@ -12,9 +12,9 @@ from dataclasses import replace
 from typing import Any
 
 from leadline.run.child import Answer
-from leadline.run.face import ReadingBack
-from leadline.workloads.io.conducted import READ_BACK
+from leadline.run.interface import ReadingBack
 from leadline.workloads.io.job import Job
+from leadline.workloads.io.runner import READ_BACK
 from leadline.workloads.io.wrong import WRONG
 
 _ABSENT = ("lost", "torn", "zeroed")  # where the right data turns up elsewhere or later, a cache was stale

@@ -15,7 +15,7 @@ from leadline.study.kind.options import (
     TimeBasedOption,
 )
 from leadline.workloads.metadata.job import MetadataOperation
-from leadline.written.fields import Size, Truth, Whole
+from leadline.yamlio.fields import Size, Truth, Whole
 
 
 class MetadataOptions(Options):

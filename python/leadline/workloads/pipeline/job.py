@@ -14,7 +14,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSche
 
 from leadline import units
 from leadline.workloads.application.job import ApplicationJob
-from leadline.written.fields import Command, Duration, Size
+from leadline.yamlio.fields import Command, Duration, Size
 
 Step = Literal["download", "ingest", "copy", "link_or_copy", "checksum", "publish"]
 Digest = Literal["md5", "sha1", "sha256"]

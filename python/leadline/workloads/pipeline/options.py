@@ -9,7 +9,7 @@ from pydantic import Field
 from leadline.study.kind.options import BufferOption, ClientsOption, InputOption, Options, RuntimeOption
 from leadline.workloads.application.options import CacheOption, TraceOption
 from leadline.workloads.pipeline.job import STAGES_MAX, StageOptions
-from leadline.written.fields import Duration, Resolution, Whole
+from leadline.yamlio.fields import Duration, Resolution, Whole
 
 
 class PipelineOptions(Options):

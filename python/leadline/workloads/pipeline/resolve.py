@@ -7,7 +7,7 @@ from dataclasses import astuple
 
 from leadline import units
 from leadline.interpreter import executable
-from leadline.study.kind.face import Resolved, Surroundings
+from leadline.study.kind.interface import Resolved, Surroundings
 from leadline.study.kind.resolving import fail
 from leadline.study.target import Target, TargetFacts
 from leadline.workloads.application.job import INPUT, LIMIT_DEFAULT_NS, ApplicationFacts, Look

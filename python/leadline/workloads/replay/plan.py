@@ -8,11 +8,11 @@ from leadline import units
 from leadline.errors import TargetError
 from leadline.plan.model import TRIAL_OVERHEAD_S, Plan, PlannedCell
 from leadline.plan.order import order_trials
-from leadline.study.kind.face import NOMINAL_BYTES_PER_S
+from leadline.study.kind.interface import NOMINAL_BYTES_PER_S
 from leadline.study.study import STUDY_FORMAT, Study
 from leadline.study.target import Target, TargetFacts
 from leadline.workloads.replay.job import ReplayJob
-from leadline.workloads.replay.planned import ReplayPlanned
+from leadline.workloads.replay.planner import ReplayPlanned
 
 WORK = "replay"
 

@@ -21,7 +21,7 @@ from leadline.study.kind.options import (
     TimeBasedOption,
 )
 from leadline.workloads.transfer.job import Way
-from leadline.written.fields import Truth, Whole
+from leadline.yamlio.fields import Truth, Whole
 
 AskedChecksum = Literal["none", "adler32", "crc32c", "md5"]
 

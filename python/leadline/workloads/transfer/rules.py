@@ -8,7 +8,7 @@ from leadline import units
 from leadline.study import schemes
 from leadline.study.kind.rule import BS_MAX_BYTES, BS_MIN_BYTES, Problem
 from leadline.workloads.transfer.options import TransferOptions
-from leadline.written.fields import AUTO
+from leadline.yamlio.fields import AUTO
 
 BUFFER_DEFAULT_BYTES = units.MIB
 IN_FLIGHT_DEFAULT = 4

@@ -19,7 +19,7 @@ from urllib.parse import urlsplit
 
 from leadline.errors import TargetError
 from leadline.observe.children import finish
-from leadline.run.face import plain_summary
+from leadline.run.interface import plain_summary
 from leadline.study.schemes import ThirdParty, scheme_of
 
 _SIZE = re.compile(r"^Size:\s+(\d+)", re.MULTILINE)

@@ -27,7 +27,7 @@ def work_of(given: str | None) -> AuditedWork:
     """A result where it is a directory, else a study. Raises UsageError where it is neither."""
     if given is None:
         return AuditedWork()
-    from leadline.observe.answering import check_answers
+    from leadline.observe.hang_guard import check_answers
 
     check_answers([given])
     if Path(given).is_dir():

@@ -15,9 +15,9 @@ from leadline.tuning.fleet import HostRead
 from leadline.tuning.settings import Role, Setting
 
 if TYPE_CHECKING:
-    from leadline.hosts.crew.calls import Crew, Said
-    from leadline.hosts.crew.written import HostsAsked
     from leadline.hosts.model import StudyHost
+    from leadline.hosts.workers.calls import CallResult, Crew
+    from leadline.hosts.workers.request import HostsAsked
 
 _HOST_S = 60.0  # ethtool and sockets of clients are asked with deadlines of their own
 _LOADS_S = 1.0  # more for each host: several may load Python from one file system at once
@@ -43,7 +43,7 @@ def read_hosts(
 
     Raises UsageError where none answers.
     """
-    from leadline.hosts.crew.connect import connected
+    from leadline.hosts.workers.connect import connected
 
     gaps: dict[str, str] = {}
     with connected(asked, say_aside, lambda: False, gaps) as crew:
@@ -63,11 +63,11 @@ def read_hosts(
 
 def _ask(
     asked: HostsAsked, crew: Crew, question: str, gaps: dict[str, str]
-) -> tuple[tuple[StudyHost, ...], Mapping[str, Said]]:
+) -> tuple[tuple[StudyHost, ...], Mapping[str, CallResult]]:
     """The hosts that are there, and what those said that can be asked. The others are named in `gaps`."""
-    from leadline.hosts.crew.calls import Order
-    from leadline.hosts.crew.checks import there_and_fit
-    from leadline.hosts.crew.remote import remote
+    from leadline.hosts.workers.calls import Order
+    from leadline.hosts.workers.checks import there_and_fit
+    from leadline.hosts.workers.remote import remote
 
     found = there_and_fit(asked, crew, gaps)
     arguments = {one.name: (question, _HOST_S) for one in found if one.name not in gaps}
@@ -79,10 +79,10 @@ def _read(
     name: str,
     roles: tuple[Role, ...],
     gaps: Mapping[str, str],
-    said: Mapping[str, Said],
+    said: Mapping[str, CallResult],
     known: Mapping[str, Setting],
 ) -> HostRead:
-    from leadline.tuning.told import told
+    from leadline.tuning.remote_audit import told
 
     one = said.get(name)
     if name in gaps or one is None:

@@ -33,8 +33,8 @@ def wanted_mounts(
     known: Mapping[str, Setting],
 ) -> ProofMounts | None:
     """None where the target is on no ceph-fuse, or no setting needs a mount. Raises RefusedChangeError."""
-    from leadline.tuning.proving.asked import client_option, needs_mounts, setting_value
     from leadline.tuning.proving.mounts import fuse_mount_of, new_directory, proof_mounts
+    from leadline.tuning.proving.request import client_option, needs_mounts, setting_value
 
     target = next(iter(targets.values()))
     if not target.is_path or not needs_mounts(values, known):

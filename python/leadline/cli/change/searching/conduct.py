@@ -35,7 +35,7 @@ from leadline.tuning.changing.journal import TuningJournal
 from leadline.tuning.health import refuse_in_trouble
 from leadline.tuning.proving.kept import kept
 from leadline.tuning.proving.proof import WITHOUT
-from leadline.tuning.searching.asked import SearchedSettings, searched_settings
+from leadline.tuning.searching.request import SearchedSettings, searched_settings
 from leadline.tuning.searching.space import SpaceWords, split_space
 from leadline.units import quoted
 

@@ -13,10 +13,10 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from leadline.cli.change.searching.plans import facts_of_states, plan_of_states
-from leadline.tuning.access.face import same_value
+from leadline.tuning.access.interface import same_value
 from leadline.tuning.changes import SettingChange
 from leadline.tuning.proving.proof import WITH, WITHOUT, as_manifest
-from leadline.tuning.searching.asked import SearchedSettings
+from leadline.tuning.searching.request import SearchedSettings
 
 if TYPE_CHECKING:
     from leadline.run.model import RunRequest

@@ -11,7 +11,7 @@ from leadline.cli.console import echo
 from leadline.tuning.changing.journal import TuningJournal
 from leadline.tuning.proving.kept import kept
 from leadline.tuning.proving.proof import WITHOUT
-from leadline.tuning.searching.asked import SearchedSettings
+from leadline.tuning.searching.request import SearchedSettings
 
 if TYPE_CHECKING:
     from leadline.store.acting import SeenManifest

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from leadline.errors import UsageError
 from leadline.foreign import parse_json
 from leadline.interpreter import module_command, module_environment
-from leadline.observe.answering import temporary_directory
+from leadline.observe.hang_guard import temporary_directory
 from leadline.store.making import temporary
 from leadline.tracing.sources.darshan.reader import COUNTED, TRACED, old_version
 

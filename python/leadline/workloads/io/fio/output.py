@@ -11,7 +11,7 @@ from typing import Any
 
 from leadline import _core
 from leadline.imported.fio import FioLatency, FioReport, FioRow
-from leadline.run.face import plain_summary
+from leadline.run.interface import plain_summary
 from leadline.workloads.io.fio.jobfile import MEASURED, RAMP
 
 HISTOGRAMS = "histograms"

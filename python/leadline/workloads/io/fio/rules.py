@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from leadline.study.kind.face import Surroundings
+from leadline.study.kind.interface import Surroundings
 from leadline.study.kind.resolving import fail
 from leadline.study.kind.rule import Problem
 from leadline.study.target import Target
