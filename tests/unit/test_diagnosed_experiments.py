@@ -108,9 +108,9 @@ def test_an_experiment_is_run_as_any_study_unless_told_by_name() -> None:
     usual = AskedExperiment(None, 60.0, None, yes=True, trusted=False)
     told = replace(usual, ignore_health=True, under_fault=True)
 
-    assert not usual.flags["ignore_health"]
-    assert not usual.flags["under_fault"]
-    assert told.flags["ignore_health"]
-    assert told.flags["under_fault"]
+    assert not usual.choices.ignore_health
+    assert not usual.choices.under_fault
+    assert told.choices.ignore_health
+    assert told.choices.under_fault
     assert parsed("diagnose", "r", "--active", "--ignore-health")["ignore_health"]
     assert not parsed("diagnose", "r", "--active")["ignore_health"]

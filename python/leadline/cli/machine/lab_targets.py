@@ -58,9 +58,10 @@ def targets_of_lab(name: str, *, on_hosts: bool = False) -> tuple[LabTarget, ...
     lab, it is not up, or has clients and this is none of them.
     """
     from leadline import lab
+    from leadline.faults import DIRECTORY
 
     check_lab_places()
-    client, place = os.environ.get(lab.HOST, ""), os.environ.get(lab.DIRECTORY, "")
+    client, place = os.environ.get(lab.HOST, ""), os.environ.get(DIRECTORY, "")
     found = lab.open(name or (Path(place) if client and place else ""))
     if on_hosts and found.record.network is not None:
         targets = tuple(next(iter(found.targets_from_all().values())))
