@@ -323,6 +323,10 @@ def test_the_same_bytes_at_two_layers_are_found_once() -> None:
             f"a: {{of: files, seen: NO_SUCH > 1, {REST}}}",
             "NO_SUCH",
         ),
+        (
+            f"a: {{of: files, seen: READS > $no_such, {REST}}}",
+            "no threshold 'no_such'",
+        ),
     ],
 )
 def test_a_wrong_rule_is_named(text: str, message: str) -> None:

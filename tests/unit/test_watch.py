@@ -186,7 +186,7 @@ def test_a_thread_stands_in_a_call_only_where_it_had_no_cpu_in_between(tmp_path:
     waits = [SeenWait(77, "write", "/mnt/a", 2.0, 0.0), SeenWait(77, "fsync", "/mnt/a", 1.0, 1.0)]
     assert list(calls.waits(lambda place: f"/mnt{place}")) == waits
     assert list(calls.waits(lambda _: None)) == []
-    calls.only(())  # it has ended
+    calls.only(set())  # it has ended
     assert calls.found() == ([*ended, *going_on], [])
 
 

@@ -40,10 +40,7 @@ class RuleCondition:
         holds = f"coalesce(({self.holds}), false)"
         share = f"CASE WHEN {holds} THEN ({self.share or 'NULL'})::DOUBLE END"
         against = [f"coalesce(({one}), false)" for one in self.against]
-        try:
-            return [with_numbers(one, self.thresholds) for one in (holds, share, *against)]
-        except KeyError as error:
-            raise self.wrong(f"there is no threshold {error}") from None
+        return [with_numbers(one, self.thresholds, self.wrong) for one in (holds, share, *against)]
 
     def wrong(self, words: str) -> SpecError:
         """What is wrong with the rule, as an error that names it."""

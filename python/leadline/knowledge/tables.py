@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import MISSING, fields
 from functools import cache
 from importlib import resources
@@ -64,11 +64,12 @@ def _entry(kind: type[Entry], given: Mapping[str, Any], entry: Mapping[str, Any]
     for key in entry:
         if key not in known:
             raise SpecError(f"{key!a} is no key", suggest(key, known), source=source, key=name)
+    values = {**given, **entry}
     for key, one in known.items():
-        if key not in {**given, **entry} and one.default is MISSING and one.default_factory is MISSING:
+        if key not in values and one.default is MISSING and one.default_factory is MISSING:
             raise SpecError(f"{key!a} is missing", _MANUAL, source=source, key=name)
     try:
-        made: Entry = _adapter(kept).validate_python({**given, **entry})
+        made: Entry = _adapter(kept).validate_python(values)
     except ValidationError as error:
         first = error.errors()[0]
         where = ".".join(map(str, first["loc"]))
@@ -83,14 +84,19 @@ def _adapter(kind: Any) -> TypeAdapter[Any]:
     return TypeAdapter(kind)
 
 
-def with_numbers(expression: str, thresholds: Mapping[str, float]) -> str:
+def with_numbers(
+    expression: str, thresholds: Mapping[str, float], wrong: Callable[[str], Exception] = KeyError
+) -> str:
     """An expression with a number for each `$name`: of the rule's own thresholds, else of those of all rules.
 
-    Raises KeyError for a name that there is none of.
+    For a name that there is none of raises what `wrong` makes of the words that say so.
     """
 
     def number(found: re.Match[str]) -> str:
         name = found[1]
-        return repr(thresholds[name] if name in thresholds else numbers(__package__)[name])
+        own = thresholds if name in thresholds else numbers(__package__)
+        if name not in own:
+            raise wrong(f"there is no threshold {name!r}")
+        return repr(own[name])
 
     return _THRESHOLD.sub(number, expression)

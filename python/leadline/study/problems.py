@@ -1,4 +1,4 @@
-"""What may be written in a study, for the errors that `written.problems` makes of pydantic's."""
+"""What may be written in a study, for the errors that `yamlio.problems` makes of pydantic's."""
 
 from __future__ import annotations
 

@@ -46,7 +46,11 @@ class Rule:
 
     def filled(self, expression: str) -> str:
         """An expression of the rule with numbers for its thresholds."""
-        return with_numbers(expression, self.thresholds)
+        return with_numbers(expression, self.thresholds, self.wrong)
+
+    def wrong(self, words: str) -> SpecError:
+        """What is wrong with the rule, as an error that names it."""
+        return SpecError(words, "see the columns in docs/trace.md", source=_SOURCE, key=self.name)
 
 
 @cache
@@ -165,12 +169,7 @@ def _apply(connection: duckdb.DuckDBPyConnection, rule: Rule, run: _Run) -> Trac
             return None
         records = connection.execute(query).fetchall()
     except duckdb.Error as error:
-        raise SpecError(
-            str(error).splitlines()[0],
-            "see the columns in docs/trace.md",
-            source=_SOURCE,
-            key=rule.name,
-        ) from None
+        raise rule.wrong(str(error).splitlines()[0]) from None
     rows = [dict(zip(names, record, strict=False)) for record in records]
     cost_s, saves_s = run.bounded(rule, cost_s)
     return TraceFinding(

@@ -28,7 +28,7 @@ from leadline.observe.mounts.users import (
 )
 from leadline.study.target import TargetFacts
 from leadline.watch.standing import StandingCalls
-from leadline.watch.store import Seen, SeenFile, SeenProcess, SeenWait
+from leadline.watch.store import Seen, SeenFile, SeenProcess
 
 if TYPE_CHECKING:
     from leadline.tracing.sources.bpf import Session
@@ -155,7 +155,7 @@ def watch(
         seen,
         calls_s=crowd.ended - begun,
         processes=tuple(one.seen(seen.below, crowd.followed_s(one)) for one in crowd.processes.values()),
-        waits=tuple(crowd.waits(seen.below)),
+        waits=tuple(crowd.standing.waits(seen.below)),
     )
 
 
@@ -212,7 +212,7 @@ class _Crowd:
         self.refused = ""
         self.begun = self.ended = 0.0
         self._looks = 0
-        self._standing = StandingCalls()
+        self.standing = StandingCalls()
 
     def followed_s(self, process: _Process) -> float:
         """For how long its calls were counted; all of the time where it began within."""
@@ -224,17 +224,13 @@ class _Crowd:
         for user in found.users:
             # Before the tracer follows it: it will not see the end of what had begun.
             places = {file.descriptor: file.place for file in user.files}
-            self._standing.look(user.pid, places, time.monotonic())
+            self.standing.look(user.pid, places, time.monotonic())
             self._meet(user)
-        self._standing.only({user.pid for user in found.users})
+        self.standing.only({user.pid for user in found.users})
         self._looks += 1
         for pid, process in self.processes.items():
             now = io_of(pid)
             process.last, process.ended = now or process.last, now is None
-
-    def waits(self, below: Callable[[str], str | None]) -> Iterator[SeenWait]:
-        """The calls on files below the path in which a thread stood."""
-        return self._standing.waits(below)
 
     def _meet(self, user: User) -> None:
         known = self.processes.get(user.pid)

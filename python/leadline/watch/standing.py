@@ -7,8 +7,7 @@ was in that call all the time.
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Set
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -47,46 +46,39 @@ class StandingCalls:
 
     def __init__(self, proc: Path = Path("/proc")) -> None:
         self._proc = proc
-        self._shown: dict[tuple[int, str], _Look] = {}
+        self._shown: dict[int, dict[str, _Look]] = {}  # by process and thread
         self._ended: list[StandingCall] = []
-        self._met: set[int] = set()
-        self._threads: dict[int, ProcessThreads] = {}
+        self._threads: dict[int, ProcessThreads] = {}  # of every process that was looked at
 
     def look(self, pid: int, places: Mapping[int, str], now_s: float) -> None:
         """Look at each thread of a process; `places`: where its descriptors on the file system lead to."""
+        first = pid not in self._threads
         threads = self._threads.setdefault(pid, ProcessThreads(self._proc / str(pid)))
-        first = pid not in self._met
-        self._met.add(pid)
-        before = {key: one for key, one in self._shown.items() if key[0] == pid}
-        for key in before:
-            del self._shown[key]
-        for thread, _, used_ns in threads.look():
-            if len(self._shown) >= _THREADS_MAX:
+        before, now = self._shown.pop(pid, {}), dict[str, _Look]()
+        room = _THREADS_MAX - sum(map(len, self._shown.values()))
+        for thread, _, used_ns in threads.look() if places else ():
+            if len(now) >= room:
                 break
-            text = self._text(pid, thread)
+            text = threads.text(thread, "syscall")
             call, descriptor = call_of(text) or ("", -1)
             place = places.get(descriptor)
             if place is None:
                 continue
-            was = before.pop((pid, thread), None)
+            was = before.get(thread)
             if was is not None and (was.text, was.used_ns, was.call.place) == (text, used_ns, place):
-                self._shown[pid, thread] = replace(was, call=replace(was.call, until=now_s))
-                continue
-            if was is not None:
-                self._end(was.call)
-            began = StandingCall(pid, call, place, now_s, now_s, first)
-            self._shown[pid, thread] = _Look(text, used_ns, began)
-        for was in before.values():
-            self._end(was.call)
+                now[thread] = replace(before.pop(thread), call=replace(was.call, until=now_s))
+            else:
+                now[thread] = _Look(text, used_ns, StandingCall(pid, call, place, now_s, now_s, first))
+        self._shown[pid] = now
+        self._end(before)
 
-    def only(self, pids: Collection[int]) -> None:
+    def only(self, pids: Set[int]) -> None:
         """The processes that use the file system yet: what the others stood in has ended."""
-        for pid, thread in [key for key in self._shown if key[0] not in pids]:
-            self._end(self._shown.pop((pid, thread)).call)
+        for pid in self._shown.keys() - pids:
+            self._end(self._shown.pop(pid))
 
-    def _end(self, call: StandingCall) -> None:
-        if call.until > call.since:
-            self._ended.append(call)
+    def _end(self, looks: Mapping[str, _Look]) -> None:
+        self._ended += _stood(looks)
 
     def waits(self, below: Callable[[str], str | None]) -> Iterator[SeenWait]:
         """Those on files below the path; none counts for one whose beginning and end were both seen."""
@@ -99,18 +91,9 @@ class StandingCalls:
 
     def found(self) -> tuple[list[StandingCall], list[StandingCall]]:
         """Those that ended within the watch, and those that go on."""
-        return list(self._ended), [
-            one.call for one in self._shown.values() if one.call.until > one.call.since
-        ]
+        return list(self._ended), [call for looks in self._shown.values() for call in _stood(looks)]
 
-    def _text(self, pid: int, thread: str) -> str:
-        try:
-            descriptor = os.open(self._proc / str(pid) / "task" / thread / "syscall", os.O_RDONLY)
-        except OSError:
-            return ""
-        try:
-            return os.read(descriptor, 4096).decode("ascii", "replace")
-        except OSError:  # it has ended, or this user may not look
-            return ""
-        finally:
-            os.close(descriptor)
+
+def _stood(looks: Mapping[str, _Look]) -> list[StandingCall]:
+    """Those that were seen twice."""
+    return [one.call for one in looks.values() if one.call.until > one.call.since]

@@ -284,7 +284,10 @@ class Crew:
         Hosts that do not answer in time are not in what is returned.
         """
         self._require_scheduler()
-        names = tuple(self.present if hosts is None else hosts)
+        present = self.present
+        names = tuple(present if hosts is None else (host for host in hosts if host in present))
+        if not names:  # a host that is lost for good is asked for again and again
+            return {}
         found: dict[str, CallResult] = self._within(self._told, function, arguments, names, timeout_s)
         return found
 

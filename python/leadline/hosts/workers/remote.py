@@ -1,6 +1,6 @@
 """The functions that hosts execute for a study, in one place: what is sent by Dask is one of these.
 
-`hosts/onhost` has most of them; those of `there` need no session.
+`hosts/onhost` has most of them; those of `worker_rpc` need no session.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ Function = Callable[..., Any]
 
 @dataclass(frozen=True)
 class Remote:
-    """By name; arguments and results are plain values (see `hosts/onhost` and `there`)."""
+    """By name; arguments and results are plain values (see `hosts/onhost` and `worker_rpc`)."""
 
     probe: Function
     clock: Function

@@ -39,25 +39,26 @@ class ProcessThreads:
         """Whether one whose name begins so stands in the kernel; None where there is none of that name."""
         known = False
         for thread in [number for number, name in self._names.items() if name.startswith(tuple(names))]:
-            stat = parse_task_stat(self._text(thread, "stat"))
+            stat = parse_task_stat(self.text(thread, "stat"))
             known = known or stat is not None
             if stat is not None and stat.state == _BLOCKED:
                 return True
         return False if known else None
 
     def _used_ns(self, thread: str) -> int | None:
-        first = self._text(thread, "schedstat").partition(" ")[0]
+        first = self.text(thread, "schedstat").partition(" ")[0]
         if first.isdecimal():
             return int(first)
-        stat = parse_task_stat(self._text(thread, "stat"))  # a kernel may be built without
+        stat = parse_task_stat(self.text(thread, "stat"))  # a kernel may be built without
         return None if stat is None else stat.cpu_ticks * TICK_NS
 
     def _name(self, thread: str) -> str:
         if thread not in self._names:
-            self._names[thread] = self._text(thread, "comm").strip()
+            self._names[thread] = self.text(thread, "comm").strip()
         return self._names[thread]
 
-    def _text(self, thread: str, name: str) -> str:
+    def text(self, thread: str, name: str) -> str:
+        """A file of a thread in /proc; "" of one that ended, or that this user may not look at."""
         try:
             descriptor = os.open(f"{self._tasks}/{thread}/{name}", os.O_RDONLY | os.O_CLOEXEC)
         except OSError:

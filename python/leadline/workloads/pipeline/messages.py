@@ -1,4 +1,4 @@
-"""What a study of pipelines says in sentences; its thresholds are in `pipeline.yaml`."""
+"""What a study of pipelines says in sentences; its thresholds are in `thresholds.yaml`."""
 
 from __future__ import annotations
 

@@ -194,7 +194,7 @@ def _looked_up(files: Ints, number_of: dict[int, int]) -> Ints:
 
 @cache
 def vocabulary() -> dict[str, Any]:
-    """`replay_calls.yaml`."""
+    """`calls.yaml`."""
     return table_of("leadline.workloads.replay", "calls.yaml")
 
 
