@@ -18,6 +18,8 @@ from trace_tables import process
 from leadline.errors import SpecError
 from leadline.observe.mounts.mountinfo import Mount, parse_mountinfo, place_on
 from leadline.observe.mounts.users import unseen_words, users_of
+from leadline.tracing.sources.lives import blocked
+from leadline.tracing.sources.strace_world import call_kinds
 from leadline.tracing.tables import TraceTables, files_schema
 from leadline.watch.causes import judge, read_rules, rules
 from leadline.watch.figures import watch_facts
@@ -188,6 +190,12 @@ def test_a_thread_stands_in_a_call_only_where_it_had_no_cpu_in_between(tmp_path:
     assert list(calls.waits(lambda _: None)) == []
     calls.only(set())  # it has ended
     assert calls.found() == ([*ended, *going_on], [])
+
+
+def test_every_call_that_a_thread_can_stand_in_is_of_a_known_kind() -> None:
+    names = set(blocked._CALL_ON_A_FILE.values())
+    assert len(names) > 20
+    assert names <= call_kinds().keys()
 
 
 def test_a_call_that_goes_on_at_the_first_look_is_known_as_such_and_elsewhere_it_is_none(

@@ -10,12 +10,12 @@ from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 from leadline.observe.mounts.mountinfo import place_on
+from leadline.tracing.sources.strace_world import call_kinds
 from leadline.tracing.tables import METADATA_COUNTERS, ProcessRow
 from leadline.watch.store import Seen, SeenProcess, SeenWait
 
 _SYNCS = ("FSYNCS", "FDSYNCS")
-_READING = ("read", "readv", "pread64", "preadv", "preadv2", "sendfile")
-_WRITING = ("write", "writev", "pwrite64", "pwritev", "pwritev2")
+_TIMES = {"read": "read_s", "write": "write_s"}  # by kind of call; of all others it is metadata's
 
 
 @dataclass
@@ -279,11 +279,7 @@ def _work_of(row: Mapping[str, Any]) -> MountWork:
 
 def _work_of_wait(wait: SeenWait) -> MountWork:
     """The time that nobody counted, and no call: that has not ended."""
-    if wait.call in _READING:
-        return MountWork(read_s=wait.uncounted_s)
-    if wait.call in _WRITING:
-        return MountWork(write_s=wait.uncounted_s)
-    return MountWork(metadata_s=wait.uncounted_s)
+    return MountWork(**{_TIMES.get(call_kinds()[wait.call].kind or "", "metadata_s"): wait.uncounted_s})
 
 
 def _with(file: FileWork, pid: int, one: MountWork, followed_s: float, row: Mapping[str, Any]) -> FileWork:
