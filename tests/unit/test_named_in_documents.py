@@ -64,6 +64,13 @@ def test_every_link_of_a_document_leads_to_a_file() -> None:
     assert missing == []
 
 
+def is_named_module(name: str) -> bool:
+    """Whether a dotted name is a module, or a function, a class or a method in one that is a file."""
+    packages = {module.rpartition(".")[0] for module in _MODULES}
+    parents = [name.rsplit(".", depth)[0] for depth in (1, 2)]
+    return name in _MODULES or any(one in _MODULES - packages for one in parents)
+
+
 def test_every_module_that_a_text_names_exists() -> None:
     tops = {module.split(".")[1] for module in _MODULES if "." in module}
     wrong = []
@@ -72,10 +79,7 @@ def test_every_module_that_a_text_names_exists() -> None:
             if found[2] not in tops and not found[1].startswith("leadline."):
                 continue
             whole = "leadline." + found[1].removeprefix("leadline.")
-            parents = [
-                whole.rsplit(".", depth)[0] for depth in (0, 1, 2)
-            ]  # a function, or a method, of a module
-            if not any(one in _MODULES and one != "leadline" for one in parents):
+            if not is_named_module(whole):
                 wrong.append(f"{place}: {found[1]}")
     examples = {"leadline.a.b", "leadline.a"}  # of an explanation in tools/test_for.py
     assert [one for one in wrong if one.rpartition(" ")[2] not in examples] == []
