@@ -1,6 +1,6 @@
 """What is measured in figures: names, units, which direction is good, and what most kinds of work share.
 
-What one kind of work alone has is in its folder below `workloads`; `workloads.judged` knows them all.
+What one kind of work alone has is in its folder below `workloads`; `workloads.judge` knows them all.
 """
 
 from __future__ import annotations

@@ -52,7 +52,7 @@ class Result:
 
     @property
     def traced(self) -> bool:
-        """True for a trace by itself: there is no plan, and its tables are those of `store.traces`."""
+        """True for a trace by itself: there is no plan, and its tables are those of `tracing.tables`."""
         return bool(self.manifest["kind"] == KIND_TRACE)
 
     def guest(self) -> Result | None:

@@ -137,7 +137,7 @@ def _finding(finding: Finding) -> dict[str, str]:
 
 
 def _probe(path: str) -> dict[str, Any]:
-    """What `run.create_probe` saw, in a process that may hang. Raises TargetError where it did."""
+    """What `run.storage.create_probe` saw, in a process that may hang. Raises TargetError where it did."""
     from leadline.observe.children import ask_child
 
     study_id = secrets.token_hex(6)

@@ -1,7 +1,7 @@
 """The code `implausible`: above what a limit lets through, random before sequential, a gateway before Ceph.
 
 Only limits of link, device or control group that nothing passes are held against a figure (see
-`observe.limits`). What explains the rest is said with it, where it was seen.
+`observe.mounts.limits`). What explains the rest is said with it, where it was seen.
 """
 
 from __future__ import annotations

@@ -74,7 +74,7 @@ def follower(mode: str, directory: Path) -> Iterator[Follower]:
 
 
 def _known(summary: Mapping[str, Any]) -> dict[str, Any]:
-    """What the tables say of a trial beyond rows, as `store.traces` has it."""
+    """What the tables say of a trial beyond rows, as `tracing.tables` has them."""
     return {
         "wall_s": summary["measured_ns"] / 1e9,
         "copies": [
