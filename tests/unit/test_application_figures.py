@@ -30,12 +30,12 @@ from leadline.report.sections.figures import printed_figures
 from leadline.store.tables import TrialRow
 from leadline.verdict.codes.judge import Case, judge
 from leadline.verdict.compared.comparisons import compare_targets, compare_within
+from leadline.verdict.kinds import known_metrics, metric_kind
 from leadline.verdict.model import Cell, Quantity, Statement, Validity
 from leadline.workloads.application.figures import CopyTrace, copy_traces
 from leadline.workloads.application.judge import JudgedApplication
 from leadline.workloads.application.messages import application_statements
 from leadline.workloads.application.tables import CopiesCell, application_section, places_of
-from leadline.workloads.judge import known_metrics, metric_kind
 
 Traces = Mapping[str, Mapping[int, CopyTrace]]
 

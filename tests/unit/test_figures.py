@@ -11,9 +11,9 @@ from leadline import _core
 from leadline.analysis.cells import CellTable, compare_cells, tabulate
 from leadline.analysis.metrics import Measured, add_latency
 from leadline.verdict.compared.comparisons import compare_targets
+from leadline.verdict.kinds import metric_kind
 from leadline.verdict.model import State
 from leadline.workloads.io.judge import io_metrics
-from leadline.workloads.judge import metric_kind
 
 
 def table(name: str, rates: dict[int, float]) -> CellTable:

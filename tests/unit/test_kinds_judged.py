@@ -8,8 +8,9 @@ from builders import cell
 
 from leadline.verdict.codes.catalogue import catalogue
 from leadline.verdict.interface import OwnCells
+from leadline.verdict.kinds import known_metrics, metric_kind
 from leadline.workloads.io.judge import verified_section
-from leadline.workloads.judge import KINDS, known_metrics, metric_kind
+from leadline.workloads.judge import KINDS
 
 
 def test_every_folder_of_a_kind_of_work_has_a_line() -> None:

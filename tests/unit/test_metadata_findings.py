@@ -20,9 +20,9 @@ from leadline.store.tables import TrialRow
 from leadline.verdict.codes.case import Case
 from leadline.verdict.codes.judge import judge
 from leadline.verdict.compared.comparisons import compare_targets
+from leadline.verdict.kinds import known_metrics, measure_of, metric_kind
 from leadline.verdict.messages import statements
 from leadline.verdict.model import Cell, Quantity, Validity
-from leadline.workloads.judge import known_metrics, measure_of, metric_kind
 from leadline.workloads.metadata.job import MetadataJob
 from leadline.workloads.metadata.judge import JudgedMetadata, operation_metrics
 

@@ -24,11 +24,11 @@ from leadline.tracing.tables import TraceTables, files_schema
 from leadline.verdict.codes.case import Case
 from leadline.verdict.codes.judge import judge
 from leadline.verdict.compared.comparisons import compare_targets
+from leadline.verdict.kinds import measure_of, metric_kind
 from leadline.verdict.model import Cell, Comparison, FigureTable, Quantity, TrialView, Validity
 from leadline.verdict.sections.charts import StageBars
 from leadline.verdict.sections.section import Panels, Section
 from leadline.workloads.application.planner import program_seconds
-from leadline.workloads.judge import measure_of, metric_kind
 from leadline.workloads.pipeline.figures import metric_stage
 from leadline.workloads.pipeline.job import Stage
 from leadline.workloads.pipeline.judge import JudgedPipeline

@@ -14,13 +14,13 @@ from leadline.plan.make import Host, make_plan
 from leadline.published.document import read_published
 from leadline.published.findings import published_findings, published_view
 from leadline.published.store import write_published
-from leadline.published.units import parse_figure
 from leadline.published.view import PublishedView
 from leadline.report import render
 from leadline.store.reader import open_result
 from leadline.study.library import load_study
 from leadline.study.target import Target
 from leadline.verdict.model import Findings
+from leadline.yamlio.figures import parse_figure
 
 ROOT = Path(__file__).parents[2]
 DATA = ROOT / "python" / "leadline" / "published" / "documents"

@@ -17,7 +17,7 @@ from leadline.analysis.search import Stored, next_rate, read_probe
 from leadline.plan.model import Trial
 from leadline.run.executor import Probes
 from leadline.study.work import Search
-from leadline.workloads.judge import measure_of
+from leadline.verdict.kinds import measure_of
 
 SECOND = 10**9
 

@@ -29,7 +29,7 @@ from leadline.published.figures import (
     words,
 )
 from leadline.published.formula import Range, agrees, compare, evaluate, fold
-from leadline.published.units import DAY_S
+from leadline.yamlio.figures import DAY_S
 
 # (kind, formula of other kinds, its words). By definition, but for Little: Operations Research 9 (1961).
 RELATIONS: tuple[tuple[str, str, str], ...] = (

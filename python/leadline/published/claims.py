@@ -22,8 +22,8 @@ from leadline.published.figures import (
     words,
 )
 from leadline.published.formula import Range, agrees, evaluate
-from leadline.published.units import Figure
 from leadline.units import format_number
+from leadline.yamlio.figures import Figure
 
 _HIGHER = ("rate", "rate_each", "io_rate", "operation_rate", "device_operation_rate", "bit_rate")
 _LOWER = ("elapsed", "io_time", "latency", "share")

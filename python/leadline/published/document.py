@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from leadline.errors import SpecError
-from leadline.published.units import UNITS, Figure, parse_figure
+from leadline.yamlio.figures import UNITS, Figure, parse_figure
 from leadline.yamlio.yaml_source import Document, Path, read_yaml
 
 FORMAT = "leadline.published/1"

@@ -9,7 +9,7 @@ from leadline import units
 from leadline.lexer import segments
 from leadline.published.document import DocumentColumn, DocumentRow, DocumentTable, Published
 from leadline.published.formula import POWERS, Range
-from leadline.published.units import DAY_S, UNITS, Figure
+from leadline.yamlio.figures import DAY_S, UNITS, Figure
 
 SUMMARY_LEVELS = ("total", "mean")  # rows that summarise the others of their group
 REPEAT_KEYS = ("run", "repeat")

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from leadline.errors import SpecError
 from leadline.lexer import DEPTH_MAX, Token, Tokens, shown
-from leadline.published.units import UNITS, parse_figure
+from leadline.yamlio.figures import UNITS, parse_figure
 
 COMPARISONS = ("==", "<=", ">=")
 _FUNCTIONS = ("sum", "mean", "min", "max")
@@ -34,7 +34,7 @@ class Range:
         return math.isfinite(self.value)
 
 
-# (power of bytes, power of seconds) of each dimension of `published.units`.
+# (power of bytes, power of seconds) of each dimension of `yamlio.figures`.
 POWERS = {"1": (0, 0), "s": (0, 1), "clock": (0, 1), "B": (1, 0), "B/s": (1, -1), "1/s": (0, -1)}
 Lookup = Callable[[str], Sequence[Range]]
 

@@ -14,9 +14,9 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_valida
 
 from leadline.analysis.models.simple import Protection
 from leadline.errors import SpecError, UsageError
-from leadline.published.units import UNITS, parse_figure
 from leadline.study import schemes
 from leadline.yamlio.fields import Whole, guarded, parse_truth, refuse
+from leadline.yamlio.figures import UNITS, parse_figure
 
 _WRITTEN = re.compile(r"\s*([0-9][0-9_,]*(?:\.[0-9]+)?)\s*([A-Za-zµ%][A-Za-zµ/]*)\s*")
 _CODED = re.compile(r"([1-9][0-9]?)\+([1-9])")

@@ -19,9 +19,9 @@ from leadline.verdict.codes.load import unattributed
 from leadline.verdict.codes.steadiness import is_shift
 from leadline.verdict.faulted import fault_spans
 from leadline.verdict.inputs import Material
+from leadline.verdict.kinds import judged, metric_kind
 from leadline.verdict.model import Cell, CellShown, Curve, Line, Origin, Quantity, TrialView, Validity
 from leadline.verdict.unclean.states import asked_degraded
-from leadline.workloads.judge import judged, metric_kind
 
 
 @dataclass(frozen=True)

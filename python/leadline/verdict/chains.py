@@ -13,8 +13,8 @@ from leadline.plan.model import PlannedCell
 from leadline.store.tables import TrialRow
 from leadline.study.target import CephAccess, TargetFacts
 from leadline.units import exact_size, format_number
+from leadline.verdict.kinds import judged
 from leadline.verdict.model import Chain, ChainPlace
-from leadline.workloads.judge import judged
 
 _BEHIND_THE_HOST = ("gateway", "wire", "osd", "server", "device")
 

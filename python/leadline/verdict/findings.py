@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from leadline.errors import UsageError
 from leadline.foreign import UNTOUCHED, reading
 from leadline.plan.model import Plan, PlannedCell
+from leadline.registry import offered
 from leadline.store.reader import Result, refuse_search
 from leadline.store.tables import TrialRow
 from leadline.study.left_out import LeftOut
@@ -34,6 +35,7 @@ from leadline.verdict.hosts.messages import host_line, host_statements
 from leadline.verdict.hosts.section import hosts_section
 from leadline.verdict.inputs import Material, read_material
 from leadline.verdict.interface import OwnCells
+from leadline.verdict.kinds import kinds
 from leadline.verdict.model import (
     Cell,
     Comparison,
@@ -70,7 +72,6 @@ from leadline.verdict.ways import (
     ways_section,
     ways_table,
 )
-from leadline.workloads.judge import KINDS
 
 if TYPE_CHECKING:
     from leadline.verdict.bounded.requirements import Requirements
@@ -97,17 +98,11 @@ def build_findings(
         if result.published:
             if base is not None:
                 raise UsageError("published figures have no base to compare with", "leave --base out")
-            from leadline.published.findings import published_findings  # no study shall wait for it
-
-            return published_findings(result)
+            return _offered("findings of published figures", result)
         if result.workflows:
-            from leadline.workflows.findings import workflow_findings  # no study shall wait for it
-
-            return workflow_findings(result)
+            return _offered("findings of workflows", result)
         if result.traced:
-            from leadline.tracing.findings import trace_findings  # no study shall wait for it
-
-            return trace_findings(result, with_charts=with_charts, base=base)
+            return _offered("findings of a trace", result, with_charts=with_charts, base=base)
         if "search" in result.manifest:
             from leadline.verdict.searched.findings import search_findings  # no study shall wait for it
 
@@ -116,6 +111,12 @@ def build_findings(
             return search_findings(result, _judged_proof, base)
         explained = with_charts if explained is None else explained
         return _study_findings(result, with_charts, base, explained, required)
+
+
+def _offered(what: str, result: Result, **options: Any) -> Findings:
+    """The findings of a result that is no study's, by whoever judges those."""
+    found: Findings = offered(what)(result, **options)
+    return found
 
 
 def proof_of(result: Result) -> ProofFound | None:
@@ -225,7 +226,7 @@ def _answer(result: Result, found: _Judgement) -> StudyAnswer:
             alpha=read.alpha,
             left_out=found.left_out,
             own=(
-                *(kind.answer(found.own[kind.kind]) for kind in KINDS),
+                *(kind.answer(found.own[kind.kind]) for kind in kinds()),
                 sweeps_answer(found.sweeps),
                 scaling_answer(found.scaled, found.cells),
                 proof_answer(found.proof),
@@ -270,7 +271,7 @@ def _judged(read: Material, in_guest: Result | None, base: str | None, *, with_c
         comparisons=comparisons,
         beside=compare_beside(plain, tables, states, asked.metrics, asked.margin, read.alpha),
         within=within,
-        own={kind.kind: _own(kind.kind, read, cells, comparisons, within[0], left_out) for kind in KINDS},
+        own={kind.kind: _own(kind.kind, read, cells, comparisons, within[0], left_out) for kind in kinds()},
         guest=guest,
         left_out=left_out,
         sweeps=find_sweeps(read, cells),
@@ -337,7 +338,7 @@ def _private(found: _Judgement) -> dict[str, str]:
     texts = private_texts(found.read.manifest, trials)
     names = sorted({row.host for rows in found.read.hosts.rows.values() for row in rows})
     texts |= {name: f"<host {place}>" for place, name in enumerate(names, start=1)}
-    for kind in KINDS:
+    for kind in kinds():
         texts |= dict.fromkeys(kind.private(found.read.extras.get(kind.kind)), PRINTED)
     return {**(found.guest.private if found.guest else {}), **texts}
 
@@ -355,7 +356,7 @@ def _said(found: _Judgement, complete: bool) -> tuple[Statement, ...]:
         *messages.statements(found.targets, found.cells, found.comparisons, complete, found.beside),
         *more_statements((*_decided(found), *found.beside), read.block_s),
         *_way_statements(found),
-        *(statement for kind in KINDS for statement in kind.statements(found.own[kind.kind])),
+        *(statement for kind in kinds() for statement in kind.statements(found.own[kind.kind])),
         *fault_statements(read.trials),
         *unclean_statements(read.trials, asked=asked_degraded(read.manifest)),
         *host_statements(read.hosts, states),
@@ -363,7 +364,7 @@ def _said(found: _Judgement, complete: bool) -> tuple[Statement, ...]:
         *changes_over_time(found.plain, read.tables, states, found.anchor, read.study.compare.metrics),
     ]
     said = [*weighed(said, found.cells)]
-    if any(kind.findings_first and found.own[kind.kind].cells for kind in KINDS):
+    if any(kind.findings_first and found.own[kind.kind].cells for kind in kinds()):
         ranks = {"headline": 0, "finding": 1, "caution": 2}
         said.sort(key=lambda one: ranks[one.tone])
     return tuple(said)
@@ -456,7 +457,7 @@ def _ways(found: _Judgement) -> tuple[tuple[MeasuredWay, ...], tuple[WayColumn, 
 
 def _pair_tables(found: _Judgement) -> tuple[FigureTable, ...]:
     """Tables of what is between two targets: they stand where that of all targets would."""
-    return tuple(table for kind in KINDS for table in kind.pair_tables(found.own[kind.kind]))
+    return tuple(table for kind in kinds() for table in kind.pair_tables(found.own[kind.kind]))
 
 
 def _way_tables(found: _Judgement) -> tuple[FigureTable, ...]:
@@ -482,7 +483,7 @@ def _sections(
     """What the report has besides cells, in its order: a verdict that makes a section is listed here."""
     bounds = bounds_section(diagnosed)
     sizes = protected_section(found.cells, found.targets, devices)
-    own = (kind.section(found.own[kind.kind]) for kind in KINDS)
+    own = (kind.section(found.own[kind.kind]) for kind in kinds())
     faults = faults_section(found.read.trials, found.read.faults)
     states = {cell.id: cell.validity.state for cell in found.cells}
     hosts = hosts_section(found.read.hosts, found.read.tables, states)

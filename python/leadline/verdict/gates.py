@@ -14,8 +14,8 @@ from leadline import units
 from leadline.errors import SpecError, UsageError
 from leadline.lexer import DEPTH_MAX, Token, Tokens, segments, shown
 from leadline.verdict.codes.catalogue import catalogue
+from leadline.verdict.kinds import known_metrics, metric_kind
 from leadline.verdict.model import Cell, Findings, Quantity
-from leadline.workloads.judge import known_metrics, metric_kind
 
 Truth = bool | None  # None: the intervals do not decide
 

@@ -19,7 +19,7 @@ from leadline.study.target import TargetFacts
 from leadline.study.work import Search
 from leadline.verdict.faulted import faults_meanwhile
 from leadline.verdict.hosts.seen import ONE_HOST, HostsSeen, hosts_seen
-from leadline.workloads.judge import judged, measure_of
+from leadline.verdict.kinds import judged, measure_of
 
 _Row = TypeVar("_Row", LatencyRow, SeriesRow)
 

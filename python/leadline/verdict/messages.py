@@ -13,8 +13,8 @@ from leadline.units import format_ratio_interval
 from leadline.verdict.answers.certain import confidence_words
 from leadline.verdict.chain_words import chain_statements
 from leadline.verdict.compared.learned import FEW_BLOCKS
+from leadline.verdict.kinds import metric_kind, metric_part
 from leadline.verdict.model import UNUSABLE, Cell, Comparison, Outcome, Statement, TargetView, part_label
-from leadline.workloads.judge import metric_kind, metric_part
 
 # What an estimate of time may be wrong by: a share of what was planned, and seconds, of which nobody plans.
 _TIME_OFF, _TIME_OFF_S = 0.5, 30.0

@@ -13,9 +13,9 @@ from leadline.study.schemes import access
 from leadline.units import format_number, format_quantity
 from leadline.verdict.compared.deciding import decide
 from leadline.verdict.compared.pair import Pair
+from leadline.verdict.kinds import metric_kind
 from leadline.verdict.model import Quantity, Statement
 from leadline.verdict.ways import EMULATED, MeasuredWay, WayColumn
-from leadline.workloads.judge import metric_kind
 
 _MANY = 6  # reasons below one sentence
 

@@ -224,7 +224,7 @@ class Live(Quiet):
 
 def row_words(row: TrialRow, kind: str) -> str:
     """A trial of some kind of work in one line."""
-    from leadline.workloads.judge import judged
+    from leadline.verdict.kinds import judged
 
     if row.state != "complete":
         return f"{row.state}: {row.error}"

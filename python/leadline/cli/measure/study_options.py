@@ -349,7 +349,7 @@ def _untraceable(executable: Path) -> tuple[tuple[Tracer, str], ...]:
 def _check_metrics(study: Study) -> None:
     """`compare.metrics` are names that only the analysis knows."""
     from leadline.errors import SpecError
-    from leadline.workloads.judge import known_metrics
+    from leadline.verdict.kinds import known_metrics
     from leadline.workloads.pipeline.figures import STAGE_TIME
 
     searched = (work.search.metric for work in study.works.values() if work.search)

@@ -47,7 +47,7 @@ def command(
     from leadline.store.reader import open_result
     from leadline.verdict.compared.copies import in_common
     from leadline.verdict.compared.two_results import apart_from_figures, compare_results
-    from leadline.workloads.judge import known_metrics
+    from leadline.verdict.kinds import known_metrics
 
     for metric in metrics:
         if metric not in known_metrics():

@@ -57,7 +57,7 @@ def command(
     from leadline import units
     from leadline.store.reader import open_result
     from leadline.verdict.compared.regression import check_regression
-    from leadline.workloads.judge import known_metrics
+    from leadline.verdict.kinds import known_metrics
 
     for metric in metrics:
         if metric not in known_metrics():

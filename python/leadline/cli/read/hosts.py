@@ -42,7 +42,7 @@ def command(
     from leadline import units
     from leadline.store.reader import open_result
     from leadline.verdict.compared.hosts import compare_hosts, host_view
-    from leadline.workloads.judge import known_metrics
+    from leadline.verdict.kinds import known_metrics
 
     if len(results) < 2:
         raise UsageError("two results at least are needed", "Name one result of each host.")

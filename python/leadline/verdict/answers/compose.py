@@ -24,9 +24,9 @@ from leadline.verdict.compared.comparisons import asked_metrics
 from leadline.verdict.compared.learned import FEW_BLOCKS
 from leadline.verdict.compared.more_blocks import LARGEST, MOST_BLOCKS, difference_words
 from leadline.verdict.interface import KindAnswer
+from leadline.verdict.kinds import metric_kind, metric_part
 from leadline.verdict.model import UNUSABLE, Cell, Comparison, Quantity, TargetView, part_label
 from leadline.verdict.sections.answer import AskedFigure, NextStep, StudyAnswer
-from leadline.workloads.judge import metric_kind, metric_part
 
 
 def wider(undecided: Sequence[Comparison], seconds: float | None) -> NextStep | None:

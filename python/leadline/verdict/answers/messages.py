@@ -14,9 +14,9 @@ from leadline.units import format_quantity
 from leadline.verdict.answers.certain import clauses, factor_words, named, split, times, usable
 from leadline.verdict.answers.leading import Leader
 from leadline.verdict.answers.together import Together
+from leadline.verdict.kinds import metric_kind
 from leadline.verdict.model import UNUSABLE, Comparison
 from leadline.verdict.sections.answer import AskedFigure
-from leadline.workloads.judge import metric_kind
 
 _TARGETS = 3  # with a clause of their own
 _ALIKE = 8  # targets named in a sentence about all of them

@@ -15,11 +15,11 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 
 from leadline.errors import ResultError, SpecError
-from leadline.published.units import UNITS, parse_figure
 from leadline.sizing.request import AskedSizing, MetadataNeed, Pool, Population, Switched, WorkFrom
 from leadline.units import NS_PER_S
-from leadline.workloads.judge import known_metrics, metric_kind
+from leadline.verdict.kinds import known_metrics, metric_kind
 from leadline.yamlio.fields import Whole, guarded, refuse
+from leadline.yamlio.figures import UNITS, parse_figure
 from leadline.yamlio.problems import Vocabulary, suggest, translate
 from leadline.yamlio.yaml_source import Document, DocumentKind, Path, read_yaml
 

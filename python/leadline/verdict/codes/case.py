@@ -12,8 +12,8 @@ from leadline.store.tables import TrialRow
 from leadline.study.target import TargetFacts
 from leadline.verdict.hosts.seen import ONE_HOST, HostsSeen
 from leadline.verdict.interface import JudgedWork
+from leadline.verdict.kinds import judged
 from leadline.verdict.model import Code
-from leadline.workloads.judge import judged
 
 
 @dataclass(frozen=True)

@@ -21,8 +21,8 @@ from leadline.units import format_rate, whole_percent
 from leadline.verdict.chains import place_words
 from leadline.verdict.codes.case import Case, Rule
 from leadline.verdict.codes.catalogue import catalogue
+from leadline.verdict.kinds import judged
 from leadline.verdict.model import Code
-from leadline.workloads.judge import judged
 
 _NOT_SEEN = "what explains it was not seen"
 _WIRE = "wire_limit_bytes_per_s"

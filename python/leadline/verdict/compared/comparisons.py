@@ -11,8 +11,8 @@ from leadline.analysis.statistics.multiplicity import ALPHA
 from leadline.plan.model import PlannedCell
 from leadline.verdict.compared.deciding import decide
 from leadline.verdict.compared.pair import Pair
+from leadline.verdict.kinds import judged, kinds, metric_kind
 from leadline.verdict.model import UNUSABLE, Comparison, State, worst
-from leadline.workloads.judge import KINDS, judged, metric_kind
 
 # What a work is asked for gets four fifths of what it may err, its percentile the rest.
 PRIMARY_WEIGHT = 4.0
@@ -122,7 +122,7 @@ def compare_within(
     by_kind: dict[str, list[PlannedCell]] = {}
     for cell in cells:
         by_kind.setdefault(cell.kind, []).append(cell)
-    asked = [kind.within(by_kind.get(kind.kind, [])) for kind in KINDS]
+    asked = [kind.within(by_kind.get(kind.kind, [])) for kind in kinds()]
     pairs = []
     for base, other in (pair for one in asked for pair in one.pairs):
         for metric in asked_metrics(other, metrics):

@@ -12,8 +12,8 @@ from leadline.verdict.answers.certain import confidence_words
 from leadline.verdict.compared.learned import Learned, assumption, learn
 from leadline.verdict.compared.more_blocks import more_blocks
 from leadline.verdict.compared.pair import Pair
+from leadline.verdict.kinds import metric_kind, metric_part
 from leadline.verdict.model import UNUSABLE, Comparison, Outcome
-from leadline.workloads.judge import metric_kind, metric_part
 
 
 def outcome_of(estimate: Estimate | None, higher_is_better: bool, margin: float) -> Outcome:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from leadline.analysis.statistics.means import Ratio
 from leadline.verdict.compared.pair import Pair
-from leadline.workloads.judge import metric_kind
+from leadline.verdict.kinds import metric_kind
 
 # Below this many blocks the interval is only as good as its assumptions: nothing can test them.
 FEW_BLOCKS = 6

@@ -11,8 +11,8 @@ from leadline.analysis.statistics.drift import FEWEST_BLOCKS, Change, find_chang
 from leadline.plan.model import PlannedCell
 from leadline.units import format_number, format_quantity
 from leadline.verdict.compared.comparisons import asked_metrics
+from leadline.verdict.kinds import metric_kind
 from leadline.verdict.model import State, Statement
-from leadline.workloads.judge import metric_kind
 
 _SHOWN_MAX = 3
 

@@ -10,8 +10,8 @@ from leadline.store.reader import Result, refuse_search
 from leadline.units import unbounded
 from leadline.verdict.compared.copies import in_common
 from leadline.verdict.compared.two_results import apart_from_figures, compare_results, missing_cells
+from leadline.verdict.kinds import metric_kind
 from leadline.verdict.model import Comparison, Passed, Regression, RegressionCheck
-from leadline.workloads.judge import metric_kind
 
 # Beyond these a figure would have digits that nothing stands behind.
 _PERCENT_MAX, _PERCENT_ALL = 10_000.0, 99.9

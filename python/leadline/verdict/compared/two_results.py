@@ -8,8 +8,8 @@ from dataclasses import replace
 from leadline.analysis.cells import CellTable, compare_cells_of_two_runs
 from leadline.errors import ResultError
 from leadline.plan.model import Plan, PlannedCell
+from leadline.registry import offered
 from leadline.store.reader import Result, require_cells
-from leadline.tracing.two_traces import compare_traces, different_programs
 from leadline.verdict.compared.comparisons import wanted_metrics, weight_of
 from leadline.verdict.compared.conditions import (
     Differences,
@@ -21,8 +21,8 @@ from leadline.verdict.compared.deciding import decide
 from leadline.verdict.compared.pair import Pair
 from leadline.verdict.findings import build_findings
 from leadline.verdict.inputs import alpha_of, needed_plan, tables_of
+from leadline.verdict.kinds import judged
 from leadline.verdict.model import Comparison, State, worst
-from leadline.workloads.judge import judged
 
 _APART = "measured at different times: holds only as far as nothing else changed in between"
 
@@ -43,7 +43,8 @@ def compare_results(
     ran different jobs, unless that is asked for (`across_jobs`).
     """
     if base.traced and other.traced:
-        return compare_traces(base, other, metrics, margin)
+        of_traces: tuple[Comparison, ...] = offered("comparisons of two traces")(base, other, metrics, margin)
+        return of_traces
     for result in (base, other):
         require_cells(result.path, result.manifest)
     states = [_states(result) for result in (base, other)]  # first: it says of a damaged one which it is
@@ -71,7 +72,8 @@ def apart_from_figures(base: Result, other: Result) -> tuple[str, ...]:
     studies the jobs, the access methods, the clients and the releases, as far as these are stored.
     """
     if base.traced and other.traced:
-        return different_programs(base, other)
+        of_programs: tuple[str, ...] = offered("differences of two traced programs")(base, other)
+        return of_programs
     sides = (base, other)
     return _differences(sides, [needed_plan(result) for result in sides]).notes()
 

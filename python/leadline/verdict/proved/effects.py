@@ -26,9 +26,9 @@ from leadline.plan.model import PlannedCell
 from leadline.verdict.compared.comparisons import PRIMARY_WEIGHT, wanted_metrics, weight_of
 from leadline.verdict.compared.deciding import decide
 from leadline.verdict.compared.pair import Pair
+from leadline.verdict.kinds import metric_kind
 from leadline.verdict.model import UNUSABLE, Comparison, State, worst
 from leadline.verdict.proved.zeros import ZeroRatio, zero_ratio
-from leadline.workloads.judge import metric_kind
 
 WITHOUT, WITH = "without", "with"
 

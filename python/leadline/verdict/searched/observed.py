@@ -16,7 +16,7 @@ from leadline.store.reader import Result
 from leadline.store.tables import TrialRow
 from leadline.verdict.compared.comparisons import asked_metrics
 from leadline.verdict.inputs import tables_of
-from leadline.workloads.judge import metric_kind
+from leadline.verdict.kinds import metric_kind
 
 WITHOUT = "without"
 

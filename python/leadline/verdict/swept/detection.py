@@ -12,9 +12,9 @@ from leadline.analysis.statistics.means import typical
 from leadline.plan.model import PlannedCell
 from leadline.units import format_size
 from leadline.verdict.inputs import Material
+from leadline.verdict.kinds import metric_kind
 from leadline.verdict.model import UNUSABLE, Cell
 from leadline.verdict.swept.parts import PlateauParts, parts_of_plateau
-from leadline.workloads.judge import metric_kind
 from leadline.workloads.planner import planned
 
 _ON = 0.5  # the probability from which on a cell is said to be on the plateau

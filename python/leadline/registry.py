@@ -1,0 +1,26 @@
+"""What packages offer to those below them: the table of kinds of work, the judges of results of other origin.
+
+Who asks knows an interface, and imports none of these modules: each is loaded when it is first asked for.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Mapping
+from typing import Any
+
+# By what is asked for: the module, and the name there.
+OFFERED: Mapping[str, tuple[str, str]] = {
+    "kinds judged": ("leadline.workloads.judge", "KINDS"),
+    "findings of published figures": ("leadline.published.findings", "published_findings"),
+    "findings of workflows": ("leadline.workflows.findings", "workflow_findings"),
+    "findings of a trace": ("leadline.tracing.findings", "trace_findings"),
+    "comparisons of two traces": ("leadline.tracing.two_traces", "compare_traces"),
+    "differences of two traced programs": ("leadline.tracing.two_traces", "different_programs"),
+}
+
+
+def offered(what: str) -> Any:
+    """What a package offers by that name. Raises KeyError for a name that no package offers."""
+    module, name = OFFERED[what]
+    return getattr(importlib.import_module(module), name)
