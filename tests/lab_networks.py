@@ -17,10 +17,9 @@ from pathlib import Path
 from typing import Any
 
 from leadline.lab import bridge, mounts
-from leadline.lab.cluster.wait import poll
+from leadline.lab.cluster.process import poll
 from leadline.lab.network import make as network
-from leadline.lab.network.cables import SWITCHES
-from leadline.lab.network.placement import LabNetwork, place
+from leadline.lab.network.placement import SWITCHES, LabNetwork, place
 from leadline.lab.network.topology import Topology
 from leadline.lab.paths import LabPaths
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import random
 
-from leadline.lab.cluster.ports import PORT_MAX, PORT_MIN, is_free
+from leadline.lab.cluster.process import PORT_MAX, PORT_MIN, is_free_port
 
 _ATTEMPTS = 200
 
@@ -18,6 +18,6 @@ def free_ports(count: int = 1, addresses: tuple[str, ...] = ("127.0.0.1",)) -> i
     chance = random.SystemRandom()
     for _ in range(_ATTEMPTS):
         first = chance.randint(PORT_MIN, PORT_MAX - count)
-        if all(is_free(address, first + more) for address in addresses for more in range(count)):
+        if all(is_free_port(address, first + more) for address in addresses for more in range(count)):
             return first
     raise AssertionError(f"no {count} free ports in a row in {_ATTEMPTS} tries")

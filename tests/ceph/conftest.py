@@ -17,7 +17,7 @@ from healthy import wait_until_healthy
 from forking import Forks
 from leadline import lab as leadline_lab
 from leadline.errors import LabError
-from leadline.lab import mounts, packages
+from leadline.lab import mounts, requirements
 from leadline.lab.network.topology import LabHost, Link, simple
 from support import Command, Start
 
@@ -45,7 +45,7 @@ def forks() -> Forks:
 
 def why_no_lab() -> str:
     """Why no lab can be started on this machine; "" where one can."""
-    lacking = packages.missing()
+    lacking = requirements.missing_packages()
     if lacking:
         return f"Debian packages are missing: {' '.join(lacking)}"
     try:

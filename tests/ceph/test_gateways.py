@@ -17,7 +17,7 @@ import pytest
 from leadline import _core
 from leadline import lab as leadline_lab
 from leadline.lab.cluster import process
-from leadline.lab.cluster.wait import poll
+from leadline.lab.cluster.process import poll
 from leadline.lab.gateways import rgw as gateway_rgw
 from leadline.lab.gateways.gateways import KINDS
 from leadline.lab.record import read_record

@@ -21,7 +21,7 @@ from leadline import lab as leadline_lab
 from leadline.errors import LabError, UsageError
 from leadline.lab.cgroups import ControlGroups, Controller
 from leadline.lab.cluster import process
-from leadline.lab.cluster.wait import poll
+from leadline.lab.cluster.process import poll
 from leadline.lab.inject import deeds, engine
 from leadline.lab.record import read_record
 from support import Command, Start

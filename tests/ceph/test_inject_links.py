@@ -13,7 +13,7 @@ import pytest
 from healthy import wait_until_healthy
 
 from leadline import lab as leadline_lab
-from leadline.lab.cluster.wait import poll
+from leadline.lab.cluster.process import poll
 from leadline.lab.inject import engine
 from leadline.lab.record import read_record
 from support import Command

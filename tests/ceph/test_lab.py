@@ -20,7 +20,7 @@ from leadline import lab as leadline_lab
 from leadline.errors import UsageError
 from leadline.lab import mounts
 from leadline.lab.cluster import process
-from leadline.lab.cluster.wait import poll
+from leadline.lab.cluster.process import poll
 from leadline.lab.record import LabRecord, read_record
 from leadline.store.reader import open_result
 from measured import CACHED, assert_measured

@@ -16,8 +16,7 @@ import pytest
 from leadline import lab as leadline_lab
 from leadline.cli.measure.lab_hosts import lab_hosts
 from leadline.hosts.workers.request import HostsAsked
-from leadline.lab.cluster.process import find_marked
-from leadline.lab.cluster.wait import poll
+from leadline.lab.cluster.process import find_marked, poll
 from leadline.lab.paths import CREW_PREFIX
 from leadline.store.reader import open_result
 from support import Command

@@ -15,7 +15,7 @@ import pytest
 
 from leadline import lab as leadline_lab
 from leadline.lab import mounts
-from leadline.lab.cluster.wait import poll
+from leadline.lab.cluster.process import poll
 from leadline.lab.gateways.gateway import has_session
 from leadline.lab.record import read_record
 from support import Command, command_line

@@ -261,7 +261,7 @@ def _topology(path: Path) -> object:
 
 def _topologies(corpus: Path, _work: Path) -> None:
     """Those that leadline brings along, which have every key but a few."""
-    from leadline.lab.network.references import reference_names, reference_text
+    from leadline.lab.network.topology_file import reference_names, reference_text
 
     for name in reference_names():
         (corpus / name).write_text(reference_text(name))

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from leadline import lab as leadline_lab
-from leadline.lab import packages
+from leadline.lab import requirements
 from support import Command, command_line
 
 Guest = Callable[..., subprocess.CompletedProcess[str]]
@@ -37,7 +37,7 @@ def run_leadline(
 
 def why_no_guest() -> str:
     """Why no guest can be started on this machine; "" where one can."""
-    lacking = packages.missing()
+    lacking = requirements.missing_packages()
     lacking += [name for name in ("qemu-system-x86_64", "busybox", "ip") if shutil.which(name) is None]
     if lacking:
         return f"missing: {' '.join(lacking)}"

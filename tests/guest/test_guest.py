@@ -13,7 +13,7 @@ import pytest
 
 from leadline import lab as leadline_lab
 from leadline.lab.cluster import process
-from leadline.lab.cluster.wait import poll
+from leadline.lab.cluster.process import poll
 from leadline.lab.record import read_record
 from measured import assert_measured
 from support import Command, show

@@ -14,7 +14,7 @@ from bare_network import GIGABIT, asked, clear, ended, inject, made_lab, rate_bi
 
 from leadline.lab.cgroups import ControlGroups, Controller
 from leadline.lab.cluster import process
-from leadline.lab.cluster.wait import poll
+from leadline.lab.cluster.process import poll
 from leadline.lab.inject import deeds, engine, kinds
 from leadline.lab.journal import LabJournal
 from leadline.lab.record import LabRecord, read_record

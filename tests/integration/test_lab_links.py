@@ -19,9 +19,9 @@ from lab_networks import AloneNetwork, inside, iperf, iperf_servers, why_none
 from leadline.errors import LabError, UsageError
 from leadline.lab import registry
 from leadline.lab.cluster import stop
-from leadline.lab.cluster.wait import poll
+from leadline.lab.cluster.process import poll
 from leadline.lab.network import make as network
-from leadline.lab.network.cables import SWITCHES, bridge_of, cables
+from leadline.lab.network.placement import SWITCHES, bridge_of, cables
 from leadline.lab.network.topology import LabHost, Link, Switch, Topology, simple
 from leadline.lab.paths import LabPaths
 

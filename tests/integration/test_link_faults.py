@@ -33,7 +33,7 @@ from bare_network import (
 
 from leadline.errors import UsageError
 from leadline.lab.cluster import process
-from leadline.lab.cluster.wait import poll
+from leadline.lab.cluster.process import poll
 from leadline.lab.inject import deeds, engine, kinds, wires
 from leadline.lab.journal import LabJournal
 from leadline.lab.network import make

@@ -15,8 +15,8 @@ from leadline import lab
 from leadline.cli.main import leadline
 from leadline.errors import LabError, LeadlineError, UsageError
 from leadline.lab.network.checks import notes
-from leadline.lab.network.references import reference_lab, reference_names
 from leadline.lab.network.topology import Link, simple
+from leadline.lab.network.topology_file import reference_lab, reference_names
 from leadline.lab.spec import LabSpec, check_spec
 
 TWO_RACKS = "--hosts 3 --clients 1 --switches 2 --link 1Gbit --uplink 2Gbit"
@@ -173,7 +173,7 @@ def test_a_program_that_starts_a_lab_meets_the_same_checks(
     def too_far(**_: object) -> None:
         raise AssertionError("it would have been started")
 
-    monkeypatch.setattr("leadline.lab.packages.require", too_far)
+    monkeypatch.setattr("leadline.lab.requirements.require_packages", too_far)
     topology = simple(3, 0, 1, 4, Link(), Link())
     lost = replace(topology, hosts=(*topology.hosts[:2], replace(topology.hosts[2], switch="nowhere")))
     with pytest.raises(UsageError, match=r"hosts\.host3\.switch: there is no switch 'nowhere'"):

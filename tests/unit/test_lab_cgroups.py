@@ -16,7 +16,7 @@ import pytest
 
 from leadline.errors import LabError
 from leadline.lab.cgroups import ControlGroups, Controller
-from leadline.lab.cluster.wait import poll
+from leadline.lab.cluster.process import poll
 from leadline.lab.network.topology import MachineLimits
 
 LIMITS = MachineLimits(cpu=0.05, memory_bytes=1 << 30, disk_read_bytes_s=1000, disk_write_bytes_s=2000)

@@ -11,10 +11,9 @@ from ruamel.yaml import YAML
 
 from leadline.cli.main import run_command_line
 from leadline.errors import UsageError
-from leadline.lab.deploying.cephadm import documents, specification
-from leadline.lab.deploying.commands import script
-from leadline.lab.network.references import reference_lab
+from leadline.lab.deployment import documents, script, specification
 from leadline.lab.network.topology import Link, simple
+from leadline.lab.network.topology_file import reference_lab
 
 _PYTHON = "/usr/bin/python3"  # Debian's, which has Ceph's modules
 _READ = (

@@ -8,11 +8,10 @@ from pathlib import Path
 import pytest
 
 from leadline.errors import LeadlineError, SpecError
-from leadline.lab.inject import clients
+from leadline.lab.inject import clients, wires
 from leadline.lab.inject.fault import FaultScene
 from leadline.lab.inject.injection import Injection
 from leadline.lab.inject.kinds import KINDS, find
-from leadline.lab.network import packets
 from leadline.lab.network.placement import LabNetwork, place
 from leadline.lab.network.topology import Link, Switch, Topology, simple
 from leadline.lab.record import LabRecord
@@ -110,12 +109,12 @@ def test_a_clock_is_off_only_for_its_client_and_keeps_what_was_preloaded() -> No
 
 
 def test_a_share_of_packets_is_a_share_of_all_random_numbers() -> None:
-    assert f"53 1 0 {2**31}," in packets.share(0.5)
-    assert f"53 1 0 {2**32 - 1}," in packets.share(1.0)
+    assert f"53 1 0 {2**31}," in wires.drop_share(0.5)
+    assert f"53 1 0 {2**32 - 1}," in wires.drop_share(1.0)
 
 
 def test_addresses_are_compared_in_ipv4_and_arp() -> None:
-    text = packets.going_to(["10.0.0.1"])
+    text = wires.going_to(["10.0.0.1"])
     assert text.split(",")[0] == "10"
     assert "32 0 0 30" in text
     assert "32 0 0 38" in text

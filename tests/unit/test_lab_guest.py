@@ -34,16 +34,10 @@ from leadline.lab.guest import (
     machine as guest_machine,
 )
 from leadline.lab.guest import (
-    modules as guest_modules,
-)
-from leadline.lab.guest import (
     mounts as guest_mounts,
 )
 from leadline.lab.guest import (
     network as guest_network,
-)
-from leadline.lab.guest import (
-    session as guest_session,
 )
 from leadline.lab.guest.machine import (
     CONSOLE,
@@ -79,25 +73,25 @@ def module(*needs: str) -> bytes:
 
 def tree_of(
     modules: dict[str, bytes], built_in: frozenset[str] = frozenset()
-) -> tuple[guest_modules.Tree, dict[Path, bytes]]:
+) -> tuple[guest_kernel.Tree, dict[Path, bytes]]:
     files = {Path(f"{name}.ko"): data for name, data in modules.items()}
-    return guest_modules.Tree({guest_modules.canonical(path.name): path for path in files}, built_in), files
+    return guest_kernel.Tree({guest_kernel.canonical(path.name): path for path in files}, built_in), files
 
 
 def every(**more: bytes) -> dict[str, bytes]:
     """What every guest needs, and more."""
-    return {name: module() for name in guest_modules.ALWAYS} | more
+    return {name: module() for name in guest_kernel.ALWAYS} | more
 
 
 def test_a_module_says_what_it_needs() -> None:
-    assert guest_modules.needs(module("libceph", "net-fs")) == ("libceph", "net_fs")
-    assert guest_modules.needs(module()) == ()
+    assert guest_kernel.needs(module("libceph", "net-fs")) == ("libceph", "net_fs")
+    assert guest_kernel.needs(module()) == ()
 
 
 @pytest.mark.parametrize("data", [b"", b"\x7fELF", module("a")[:200], b"MZ" + bytes(100)])
 def test_what_is_no_module_is_refused_not_misread(data: bytes) -> None:
     with pytest.raises(ValueError, match="ELF"):
-        guest_modules.needs(data)
+        guest_kernel.needs(data)
 
 
 def test_a_module_is_loaded_after_all_that_it_needs_and_once() -> None:
@@ -105,7 +99,7 @@ def test_a_module_is_loaded_after_all_that_it_needs_and_once() -> None:
         ceph=module("libceph", "netfs"), libceph=module("libcrc32c"), netfs=module(), libcrc32c=module()
     )
     tree, files = tree_of(modules)
-    order = [path.stem for path in guest_modules.choose(tree, ("ceph",), files.__getitem__).files]
+    order = [path.stem for path in guest_kernel.choose(tree, ("ceph",), files.__getitem__).files]
     assert order.index("libcrc32c") < order.index("libceph") < order.index("ceph")
     assert order.index("netfs") < order.index("ceph")
     assert len(order) == len(set(order))
@@ -113,14 +107,14 @@ def test_a_module_is_loaded_after_all_that_it_needs_and_once() -> None:
 
 def test_a_module_that_is_built_in_is_not_loaded() -> None:
     tree, files = tree_of(every(ceph=module("netfs")), frozenset({"netfs"}))
-    found = guest_modules.choose(tree, ("ceph",), files.__getitem__)
+    found = guest_kernel.choose(tree, ("ceph",), files.__getitem__)
     assert found.lacking == {}
     assert "netfs" not in [path.stem for path in found.files]
 
 
 def test_a_client_that_the_kernel_lacks_is_named_and_the_others_stay() -> None:
     tree, files = tree_of(every(ceph=module("libceph"), nfsv4=module()))
-    found = guest_modules.choose(tree, ("ceph", "nfs", "smb"), files.__getitem__)
+    found = guest_kernel.choose(tree, ("ceph", "nfs", "smb"), files.__getitem__)
     assert found.lacking == {
         "ceph": "the guest's kernel has no module libceph, which ceph needs",
         "smb": "the guest's kernel has no module cifs",
@@ -131,7 +125,7 @@ def test_a_client_that_the_kernel_lacks_is_named_and_the_others_stay() -> None:
 def test_a_kernel_that_cannot_be_a_guest_is_an_error() -> None:
     tree, files = tree_of({name: data for name, data in every().items() if name != "9p"})
     with pytest.raises(LabError, match="no module 9p"):
-        guest_modules.choose(tree, (), files.__getitem__)
+        guest_kernel.choose(tree, (), files.__getitem__)
 
 
 def test_the_newest_kernel_whose_modules_are_there_is_taken(tmp_path: Path) -> None:
@@ -309,9 +303,9 @@ def lines() -> Iterator[Lines]:
 
 def session_of(
     lines: Lines, tmp_path: Path, stop: int = 0
-) -> tuple[guest_session.GuestSession, FakeGuest, list[tuple[str, bytes]]]:
+) -> tuple[guest_machine.GuestSession, FakeGuest, list[tuple[str, bytes]]]:
     heard: list[tuple[str, bytes]] = []
-    session = guest_session.GuestSession(
+    session = guest_machine.GuestSession(
         lines, Console(tmp_path / "console.log"), lambda name, data: heard.append((name, data)), lambda: stop
     )
     return session, FakeGuest(lines), heard
@@ -368,7 +362,7 @@ def test_a_signal_ends_the_wait_with_its_number(lines: Lines, tmp_path: Path) ->
 def test_a_command_that_prints_without_end_is_cut_and_that_is_said(
     lines: Lines, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(guest_session, "OUTPUT_BYTES_MAX", 10)
+    monkeypatch.setattr(guest_machine, "OUTPUT_BYTES_MAX", 10)
     session, fake, heard = session_of(lines, tmp_path)
     for _ in range(4):
         fake.say(STDOUT, b"123456")

@@ -23,7 +23,7 @@ from leadline.cli.machine.lab import command
 from leadline.errors import LabError, SpecError, UsageError
 from leadline.lab import record
 from leadline.lab.cluster import process, stop
-from leadline.lab.cluster.wait import poll
+from leadline.lab.cluster.process import poll
 from leadline.lab.inject import deeds, engine, kinds
 from leadline.lab.inject.fault import FaultKind, FaultOption, FaultScene, nothing, processes
 from leadline.lab.inject.injection import Deed, FaultPlan, FaultStep

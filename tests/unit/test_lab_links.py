@@ -10,10 +10,9 @@ import pytest
 
 from leadline.errors import UsageError
 from leadline.lab.network import members
-from leadline.lab.network.cables import cables, wires_of
 from leadline.lab.network.drawing import WIDTH, drawing
 from leadline.lab.network.links import EndCounters, LinkFlow, LinkRates, NetworkStatus, flow, parse
-from leadline.lab.network.placement import LabNetwork, place
+from leadline.lab.network.placement import LabNetwork, cables, place, wires_of
 from leadline.lab.network.topology import LabHost, Link, MachineLimits, Topology, simple
 from leadline.lab.record import GatewayRecord, LabRecord
 from leadline.lab.spec import LabSpec
@@ -140,7 +139,7 @@ def test_a_client_has_its_own_user_and_each_gateway_at_its_host(tmp_path: Path) 
 
 
 def test_a_host_is_told_the_administrators_user(tmp_path: Path) -> None:
-    found = members.variables(with_hosts(tmp_path), "host2", {"CEPH_CONF": "/other", "HOME": "/root"})
+    found = members.member_variables(with_hosts(tmp_path), "host2", {"CEPH_CONF": "/other", "HOME": "/root"})
     assert (found["CEPH_ARGS"], found["HOME"]) == ("--id admin", "/root")
     assert found["CEPH_CONF"] == f"{tmp_path}/ceph.conf"
     assert found["LEADLINE_LAB_HOST"] == "host2"
@@ -150,15 +149,15 @@ def test_a_host_is_told_the_administrators_user(tmp_path: Path) -> None:
 def test_who_is_no_member_is_told_who_is(tmp_path: Path) -> None:
     lab = with_hosts(tmp_path)
     with pytest.raises(UsageError, match="no host or client 'clent1'") as caught:
-        members.member(lab, "clent1")
+        members.member_of(lab, "clent1")
     assert "Did you mean client1?" in caught.value.remedy
     with pytest.raises(UsageError, match="has no hosts") as caught:
-        members.member(replace(lab, network=None), "client1")
+        members.member_of(replace(lab, network=None), "client1")
     assert "--hosts" in caught.value.remedy
     with pytest.raises(UsageError, match="is not up: stopping"):
-        members.member(replace(lab, state="stopping"), "client1")
+        members.member_of(replace(lab, state="stopping"), "client1")
     with pytest.raises(UsageError, match="network of client1 is gone"):
-        members.member(lab, "client1")
+        members.member_of(lab, "client1")
 
 
 def test_a_record_with_a_clients_mount_survives_its_file(tmp_path: Path) -> None:

@@ -15,8 +15,7 @@ from leadline.errors import LabError, UsageError
 from leadline.faults import DIRECTORY
 from leadline.lab import record
 from leadline.lab.cluster import process, stop
-from leadline.lab.cluster.process import ProcessIdentity
-from leadline.lab.cluster.wait import poll
+from leadline.lab.cluster.process import ProcessIdentity, poll
 from private_mounts import as_user, with_private_mounts
 
 SLEEPER = ["sleep", "60"]

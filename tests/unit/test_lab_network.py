@@ -7,9 +7,18 @@ from dataclasses import asdict, replace
 
 import pytest
 
-from leadline.lab.network import mounting
-from leadline.lab.network.cables import CONSOLE, SWITCHES, End, cables, shaping, top_of
-from leadline.lab.network.placement import LabNetwork, failure_domain, place
+from leadline.lab.network import members
+from leadline.lab.network.placement import (
+    CONSOLE,
+    SWITCHES,
+    End,
+    LabNetwork,
+    cables,
+    failure_domain,
+    place,
+    shaping,
+    top_of,
+)
 from leadline.lab.network.topology import LabHost, Link, MachineLimits, Switch, Topology, simple
 
 GIGABIT = Link(1_000_000_000)
@@ -108,6 +117,6 @@ def test_a_mount_that_failed_tells_what_the_client_said_and_not_what_its_log_had
         "ceph-fuse[812]: ceph mount failed with (2) No such file or directory",
         "2026-11-26T09:44:45.977+0000 7f04056af240 -1 init, newargv = 0x556cdee4c620 newargc=15",
     ]
-    assert mounting._last_words(lines) == lines[1]
-    assert mounting._last_words(lines[2:]) == lines[2]
-    assert mounting._last_words([]) == ""
+    assert members._last_words(lines) == lines[1]
+    assert members._last_words(lines[2:]) == lines[2]
+    assert members._last_words([]) == ""

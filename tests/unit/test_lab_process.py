@@ -14,9 +14,8 @@ import pytest
 
 from leadline.errors import LabError
 from leadline.faults import DIRECTORY
-from leadline.lab.cluster import logs, process
-from leadline.lab.cluster.process import ProcessIdentity
-from leadline.lab.cluster.wait import Clock, poll
+from leadline.lab.cluster import process
+from leadline.lab.cluster.process import Clock, ProcessIdentity, poll
 
 SLEEPER = [sys.executable, "-c", "import time; time.sleep(60)"]
 DEAF = [
@@ -141,20 +140,20 @@ def test_poll_ends_at_its_deadline_without_real_time() -> None:
 def test_last_lines_are_few_and_short(tmp_path: Path) -> None:
     log = tmp_path / "x.log"
     log.write_text("one\n\ntwo\n" + "y" * 5000 + "\n\n")
-    lines = logs.last_lines(log, 2)
+    lines = process.last_log_lines(log, 2)
     assert lines[0] == "two"
     assert len(lines[1]) == 300
-    assert logs.last_lines(tmp_path / "absent.log") == []
+    assert process.last_log_lines(tmp_path / "absent.log") == []
 
 
 def test_log_above_its_bound_keeps_its_end_and_its_writer(tmp_path: Path) -> None:
     log = tmp_path / "x.log"
     with subprocess.Popen(["sh", "-c", f"cat >> {log}"], stdin=subprocess.PIPE) as writer:
         assert writer.stdin is not None
-        writer.stdin.write(b"a" * (logs.LOG_BYTES_MAX + 10))
+        writer.stdin.write(b"a" * (process.LOG_BYTES_MAX + 10))
         writer.stdin.flush()
-        assert poll(lambda: log.exists() and log.stat().st_size == logs.LOG_BYTES_MAX + 10, 10.0)
-        logs.trim(tmp_path)
+        assert poll(lambda: log.exists() and log.stat().st_size == process.LOG_BYTES_MAX + 10, 10.0)
+        process.trim_logs(tmp_path)
         writer.stdin.write(b"end")
     assert log.stat().st_size == (1 << 20) + 3
     assert log.read_bytes().endswith(b"aend")

@@ -349,9 +349,9 @@ def test_start_refuses_a_directory_in_use(tmp_path: Path, content: str) -> None:
 
 
 def can_mount() -> bool:
-    from leadline.lab import packages
+    from leadline.lab import requirements
 
-    return not packages.missing() and os.access("/dev/fuse", os.R_OK | os.W_OK)
+    return not requirements.missing_packages() and os.access("/dev/fuse", os.R_OK | os.W_OK)
 
 
 def test_labs_elsewhere_are_found_by_name_until_they_are_gone(tmp_path: Path, home: Path) -> None:

@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from leadline.errors import LabError, UsageError
-from leadline.lab import packages
+from leadline.lab import requirements
 from leadline.lab.cluster import config
 from leadline.lab.cluster.command import parse_state
-from leadline.lab.cluster.ports import PORT_MAX, PORT_MIN, choose_port, is_free
+from leadline.lab.cluster.process import PORT_MAX, PORT_MIN, choose_port, is_free_port
 from leadline.lab.paths import SOCKET_PATH_BYTES_MAX, LabPaths, choose_run_directory, labs_home
 from leadline.lab.record import LabRecord
 from leadline.lab.spec import LabSpec, check_spec, parse_erasure, parse_size_bytes
@@ -143,7 +143,7 @@ def test_labs_home_follows_xdg_only_where_it_is_absolute() -> None:
 
 def test_a_listening_port_is_not_free() -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
-        assert not is_free("127.0.0.1", server.getsockname()[1])
+        assert not is_free_port("127.0.0.1", server.getsockname()[1])
 
 
 def test_chosen_port_is_outside_the_ephemeral_range() -> None:
@@ -159,7 +159,7 @@ def test_missing_programs_are_named_by_their_packages(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
-    assert packages.missing() == [
+    assert requirements.missing_packages() == [
         "ceph-common",
         "ceph-fuse",
         "ceph-mds",
@@ -168,9 +168,9 @@ def test_missing_programs_are_named_by_their_packages(
         "ceph-osd",
         "fuse3",
     ]
-    assert "ceph-fuse" not in packages.missing(mount=False)
+    assert "ceph-fuse" not in requirements.missing_packages(mount=False)
     with pytest.raises(LabError, match="ceph-osd") as refused:
-        packages.require(mount=True)
+        requirements.require_packages(mount=True)
     assert "apt-get install" in refused.value.remedy
 
 

@@ -10,8 +10,7 @@ import pytest
 
 from leadline.errors import SpecError, UsageError
 from leadline.lab.network import checks
-from leadline.lab.network.checks import available_bytes, check_topology, notes
-from leadline.lab.network.names import expand
+from leadline.lab.network.checks import available_bytes, check_topology, expand, notes
 from leadline.lab.network.topology import LabHost, Link, MachineLimits, Switch, Topology, simple
 from leadline.lab.network.topology_file import AskedLab, load_topology, read_topology
 from leadline.lab.spec import LabSpec

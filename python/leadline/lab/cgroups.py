@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Literal
 
 from leadline.errors import LabError
-from leadline.lab.cluster.wait import poll
+from leadline.lab.cluster.process import poll
 from leadline.lab.network.topology import MachineLimits
 
 Controller = Literal["cpu", "memory", "disk"]

@@ -8,9 +8,9 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from leadline.errors import LabError
-from leadline.lab import own
+from leadline.lab import record as own
 from leadline.lab.cgroups import ControlGroups
-from leadline.lab.cluster import logs, process
+from leadline.lab.cluster import process
 from leadline.lab.network.make import entered
 from leadline.lab.record import LabRecord, write_record
 
@@ -55,7 +55,7 @@ class LabJournal:
         """Raises UsageError where their directory is gone, as in /tmp it may, or another account's now."""
         run = self.record.run_directory
         if run.parent != self.record.directory:
-            with own.opened(run):
+            with own.own_directory(run):
                 pass
 
     def _entered(self, name: str, host: str) -> list[str]:
@@ -88,7 +88,9 @@ class LabJournal:
     def failure(self, what: str, daemon: str) -> LabError:
         """An error that quotes the daemon's last log lines and names its log and how to clean up."""
         log = self.record.paths.log(daemon)
-        quoted = "".join(f"\n    {line}" for line in logs.last_lines(log)) or "\n    (its log is empty)"
+        quoted = (
+            "".join(f"\n    {line}" for line in process.last_log_lines(log)) or "\n    (its log is empty)"
+        )
         return LabError(
             f"lab {self.record.name}: {what}{quoted}",
             f"See {log}; `leadline lab down {self.record.directory}` removes what is left.",

@@ -13,16 +13,16 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from leadline.errors import LabError, UsageError
-from leadline.lab import bridge, mounts, own, packages, record, registry, targets
+from leadline.lab import bridge, mounts, record, registry, requirements, targets
 from leadline.lab.cgroups import ControlGroups
-from leadline.lab.cluster import logs, process, restart, stop
+from leadline.lab.cluster import process, restart, stop
 from leadline.lab.cluster.cluster import Builder, build
 from leadline.lab.cluster.command import CephCommand
 from leadline.lab.gateways import gateways
 from leadline.lab.inject import engine
 from leadline.lab.inject.injection import Injection
 from leadline.lab.journal import LabJournal
-from leadline.lab.network import links, members, mounting
+from leadline.lab.network import links, members
 from leadline.lab.network import make as network
 from leadline.lab.network.checks import check_topology
 from leadline.lab.network.links import NetworkStatus
@@ -65,7 +65,7 @@ class Lab:
     def status(self) -> LabStatus:
         """What the lab is doing now. Logs that grew beyond their bound are cut on the way."""
         with suppress(OSError):
-            logs.trim(self.record.paths.logs)
+            process.trim_logs(self.record.paths.logs)
         return inspect(record.read_record(self.directory), self.variables)
 
     def network_status(self) -> NetworkStatus | None:
@@ -89,7 +89,7 @@ class Lab:
     def targets_from(self, client: str) -> list[LabTarget]:
         """Every way to this lab's storage from a client of its own. Raises UsageError where it is none."""
         lab = record.read_record(self.directory)
-        return targets.targets_of(lab, members.client(lab, client).name)
+        return targets.targets_of(lab, members.client_of(lab, client).name)
 
     def targets_from_all(self) -> dict[str, list[LabTarget]]:
         """The same for every client, when all work at once: gateways of a kind are dealt out over them."""
@@ -101,14 +101,14 @@ class Lab:
         Raises UsageError for no client of a lab with hosts, LabError where it does not mount.
         """
         with self._changed() as journal:
-            made = mounting.mount(journal, client, root)
+            made = members.mount_client(journal, client, root)
             return journal.record.paths.client_mount(client), made
 
     def unmount(self, client: str) -> bool:
         """Undoes `mount`; False where nothing was mounted. Raises LabError where it is in use."""
         with self._changed() as journal:
-            members.client(journal.record, client)
-            return mounting.unmount(journal, client)
+            members.client_of(journal.record, client)
+            return members.unmount_client(journal, client)
 
     @contextmanager
     def _changed(self) -> Iterator[LabJournal]:
@@ -176,7 +176,7 @@ def start(spec: LabSpec, say: Callable[[str], None] = _silent) -> Lab:
     spec = replace(spec, name=name, directory=directory)
     check_spec(spec)
     check_topology(spec)
-    packages.require(mount=spec.mount)
+    requirements.require_packages(mount=spec.mount)
     if spec.mount:
         mounts.require_fuse()
     if spec.bridge:
@@ -284,7 +284,9 @@ def _require_own_parents(directory: Path) -> None:
 def _require_empty(directory: Path) -> None:
     if not directory.is_dir():
         raise UsageError(f"{directory} is not a directory", "Choose another --dir.")
-    with own.opened(directory):  # `lab down` would not believe what is in a directory that others may write
+    with record.own_directory(
+        directory
+    ):  # `lab down` would not believe what is in a directory that others may write
         pass
     try:
         names = os.listdir(directory)  # noqa: PTH208

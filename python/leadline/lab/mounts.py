@@ -11,8 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from leadline.errors import LabError
-from leadline.lab.cluster.process import run_tool
-from leadline.lab.cluster.wait import SYSTEM_CLOCK, Clock, poll
+from leadline.lab.cluster.process import SYSTEM_CLOCK, Clock, poll, run_tool
 
 _MOUNT_TABLE = Path("/proc/self/mountinfo")
 _OCTAL = re.compile(r"\\([0-7]{3})")

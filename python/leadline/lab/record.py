@@ -1,15 +1,18 @@
 """The lab's own file, lab.json: what the lab is, and every process before it is relied upon.
 
 Only this module knows its format. A directory is a lab only with this file, or while one is being born
-in it (nothing but the lock is there): anything else is refused, never removed.
+in it (nothing but the lock is there): anything else is refused, never removed. What the file says is believed
+only where no link leads to it and nobody else may write it, whoever runs this: root follows only root's.
 """
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import json
 import os
 import re
+import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field
@@ -18,13 +21,68 @@ from typing import Any
 
 from leadline.errors import LabError, UsageError
 from leadline.foreign import parse_json
-from leadline.lab import own
-from leadline.lab.cluster.process import ProcessIdentity
-from leadline.lab.cluster.wait import SYSTEM_CLOCK, Clock, poll
+from leadline.lab.cluster.process import SYSTEM_CLOCK, Clock, ProcessIdentity, poll
 from leadline.lab.inject.injection import Injection
 from leadline.lab.network.placement import LabNetwork
 from leadline.lab.paths import LabPaths
 from leadline.lab.spec import LabSpec
+
+_SAFE = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK  # a FIFO in its place is not waited for
+_OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
+
+
+@contextmanager
+def own_directory(directory: Path) -> Iterator[int]:
+    """A descriptor of a directory. Raises UsageError where it is none, a link, or others may write it."""
+    try:
+        descriptor = os.open(directory, _SAFE | os.O_DIRECTORY)
+    except FileNotFoundError as error:
+        raise UsageError(f"{directory} does not exist", "`leadline lab list` shows the labs.") from error
+    except OSError as error:
+        if error.errno not in (errno.ENOTDIR, errno.ELOOP):
+            raise _unreadable(directory, error) from error
+        what = "is a link, which is not followed" if directory.is_symlink() else "is not a lab"
+        raise UsageError(f"{directory} {what}", "`leadline lab list` shows the labs.") from error
+    try:
+        _require_own(descriptor, directory)
+        yield descriptor
+    finally:
+        os.close(descriptor)
+
+
+def _read_own_file(directory: int, name: str, path: Path) -> str | None:
+    """The text of a file in an open directory, which is at `path`; None where there is none."""
+    try:
+        descriptor = os.open(name, _SAFE, dir_fd=directory)
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise _unreadable(path / name, error) from error
+    with open(descriptor, "rb") as file:  # noqa: PTH123 - a descriptor
+        _require_own(descriptor, path / name)
+        try:
+            return file.read().decode()
+        except (OSError, UnicodeDecodeError) as error:
+            raise _unreadable(path / name, error) from error
+
+
+def _require_own(descriptor: int, path: Path) -> None:
+    found = os.fstat(descriptor)
+    if found.st_uid != os.geteuid():
+        raise UsageError(
+            f"{path} belongs to user {found.st_uid}: nothing in it is believed", "Use that account."
+        )
+    if found.st_mode & _OTHERS_WRITE:
+        mode = stat.S_IMODE(found.st_mode)
+        raise UsageError(
+            f"others than its owner may write {path} (mode {mode:04o}): nothing in it is believed",
+            f"See that it is as you left it, then: chmod go-w {path}",
+        )
+
+
+def _unreadable(path: Path, error: Exception) -> LabError:
+    return LabError(f"{path} cannot be read: {error}", "Use the account that started it.")
+
 
 FORMAT = "leadline.lab/1"
 FILE = "lab.json"
@@ -157,13 +215,13 @@ def is_unborn(directory: Path) -> bool:
 
 def read_record(directory: Path) -> LabRecord:
     """The lab in `directory`. Raises UsageError where it is none, another's, damaged or newer."""
-    with own.opened(directory) as descriptor:
+    with own_directory(directory) as descriptor:
         return read_at(descriptor, directory)
 
 
 def read_at(descriptor: int, directory: Path) -> LabRecord:
     """The lab in a directory that is open, and this account's own."""
-    text = own.read_file(descriptor, FILE, directory)
+    text = _read_own_file(descriptor, FILE, directory)
     if text is None:
         raise LostRecordError(f"{directory} is not a lab", "`leadline lab list` shows the labs.")
     try:

@@ -13,9 +13,9 @@ from leadline.lab import mounts
 from leadline.lab.cluster import process
 from leadline.lab.cluster.cluster import ERASURE_DIRECTORY, FUSE, REPLICATED_DIRECTORY
 from leadline.lab.cluster.command import CephCommand, LabClusterState, parse_state
+from leadline.lab.cluster.config import SUBVOLUME_PROCESS
 from leadline.lab.inject.injection import Injection
 from leadline.lab.record import GUEST, GatewayRecord, LabRecord
-from leadline.lab.subvolume import PROCESS
 
 FORMAT = "leadline.lab-status/1"
 
@@ -81,7 +81,7 @@ class LabStatus:
         running = running and all(gateway.running for gateway in self.gateways)
         names = {daemon.name for daemon in self.daemons}
         lost_mount = FUSE in names and not self.mounted
-        lost_mount |= PROCESS in names and "subvolume" not in self.targets
+        lost_mount |= SUBVOLUME_PROCESS in names and "subvolume" not in self.targets
         lost_mount |= not all(self.client_mounts.values())
         clean = self.cluster is not None and self.cluster.clean
         return running and clean and self.state == "up" and not lost_mount

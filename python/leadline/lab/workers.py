@@ -22,8 +22,7 @@ from pathlib import Path
 from leadline.errors import LabError, LeadlineError, TargetError, UsageError
 from leadline.foreign import parse_json
 from leadline.interpreter import module_command, module_environment
-from leadline.lab.cluster.process import environment
-from leadline.lab.cluster.wait import poll
+from leadline.lab.cluster.process import environment, poll
 from leadline.lab.network import members
 from leadline.lab.paths import CREW_PREFIX
 from leadline.lab.record import LabRecord, read_record

@@ -68,7 +68,7 @@ def emit(
     The specification has hosts, services, placement and device classes (ceph orch apply -i). CRUSH rules,
     erasure-code profiles, pools, the file system and directory layouts are commands to run after it.
     """
-    from leadline.lab.deploying import cephadm, commands
+    from leadline.lab import deployment
 
     given = [
         name
@@ -83,9 +83,11 @@ def emit(
         )
     found = _of_file(topology, reference, erasure) if topology or reference else _of_lab(lab_name, erasure)
     if form == "cephadm":
-        text = cephadm.specification(found.topology, found.addresses)
+        text = deployment.specification(found.topology, found.addresses)
     else:
-        text = commands.script(found.topology, found.erasure, mount or found.mount or commands.MOUNT_DEFAULT)
+        text = deployment.script(
+            found.topology, found.erasure, mount or found.mount or deployment.MOUNT_DEFAULT
+        )
     write_or_print(text, out, force)
 
 
@@ -100,8 +102,7 @@ class DeployedShape:
 
 
 def _of_file(file: Path | None, reference: str, erasure: str) -> DeployedShape:
-    from leadline.lab.network.references import reference_text
-    from leadline.lab.network.topology_file import load_topology, read_topology
+    from leadline.lab.network.topology_file import load_topology, read_topology, reference_text
 
     if file is not None:
         asked = load_topology(file, os.environ, erasure, made_here=False)

@@ -19,8 +19,7 @@ _FRAME_HEADER, _INNER_HEADERS = 14, 52
 def wired_of(file: Path | None, reference: str | None, through: str | None) -> Wired:
     """The links of a topology. Raises UsageError, or SpecError for what is wrong in the file."""
     from leadline.analysis.models.links import Wired
-    from leadline.lab.network.references import reference_text
-    from leadline.lab.network.topology_file import load_topology, read_topology
+    from leadline.lab.network.topology_file import load_topology, read_topology, reference_text
 
     if (file is None) == (reference is None):
         raise UsageError("which links are meant?", "give --topology FILE or --reference NAME")

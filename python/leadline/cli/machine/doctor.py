@@ -112,11 +112,11 @@ def _engine_checks(engines: list[dict[str, object]]) -> list[Capability]:
 
 
 def _lab_checks() -> list[Capability]:
-    from leadline.lab import packages
+    from leadline.lab import requirements
     from leadline.observe.capabilities import Capability
 
     used_for = "`leadline lab`"
-    lacking = packages.missing()
+    lacking = requirements.missing_packages()
     if lacking:
         why = f"not installed: {', '.join(lacking)}"
         return [Capability("Ceph", "lab", "missing", why, used_for, f"{_INSTALL} {' '.join(lacking)}")]
@@ -125,12 +125,12 @@ def _lab_checks() -> list[Capability]:
 
 
 def _network_checks() -> list[Capability]:
-    from leadline.lab.network.kernel import FEATURES, lacking
+    from leadline.lab.requirements import FEATURES, why_lacking
     from leadline.observe.capabilities import Capability, State
 
     checks = []
     for feature in FEATURES:
-        why = lacking(feature, os.environ)
+        why = why_lacking(feature, os.environ)
         state: State = "works" if not why else "limited" if feature.optional else "missing"
         remedy = feature.remedy if why else ""
         checks.append(Capability("lab", feature.name, state, why or "it was tried", feature.used_for, remedy))

@@ -103,7 +103,7 @@ def unmount_command(client: str, lab: str, directory: Path | None) -> None:
 
 def _no_mount_through(found: Lab, client: str, through: str) -> UsageError:
     """Why a gateway is not mounted, and what to use in its place."""
-    from leadline.lab.network.mounting import why_not_through
+    from leadline.lab.network.members import why_not_through
 
     ways = [item for item in found.targets_from(client) if item.way not in _MOUNTED]
     target = next((item for item in ways if through in (item.name, item.way)), None)

@@ -150,13 +150,13 @@ def _is_in_force(lab: Lab, made: Injection) -> bool:
 
 def _wait(lab: Lab, made: Injection, end_s: float) -> bool:
     """Until the time is over; True as soon as another undid it. Logs of daemons in trouble stay bounded."""
-    from leadline.lab.cluster import logs
+    from leadline.lab.cluster import process
 
     while (left_s := end_s - time.monotonic()) > 0:
         if not _is_in_force(lab, made):
             return True
         with suppress(OSError):
-            logs.trim(lab.record.paths.logs)
+            process.trim_logs(lab.record.paths.logs)
         time.sleep(min(_POLL_S, left_s))
     return False
 

@@ -125,7 +125,7 @@ class AskedCentre:
             from leadline.lab.network.topology_file import load_topology
 
             return load_topology(self.topology, os.environ, erasure)
-        from leadline.lab.network.references import reference_lab
+        from leadline.lab.network.topology_file import reference_lab
 
         return reference_lab(self.reference, erasure)
 
@@ -274,7 +274,7 @@ def _say_topology(spec: LabSpec) -> None:
 def _print_plan(spec: LabSpec, as_json: bool) -> None:
     """What would stand where. Raises UsageError for what could not be started, but for want of root."""
     from leadline.lab.network.checks import check_topology
-    from leadline.lab.network.outline import outline
+    from leadline.lab.network.drawing import outline
     from leadline.lab.network.placement import place
     from leadline.lab.spec import check_spec
 

@@ -13,12 +13,11 @@ from pathlib import Path
 
 from leadline.errors import LabError
 from leadline.interpreter import script_command
-from leadline.lab import bridge, mounts, subvolume
+from leadline.lab import bridge, mounts
 from leadline.lab.cgroups import ControlGroups
-from leadline.lab.cluster import config, keys, logs, process
+from leadline.lab.cluster import config, process
 from leadline.lab.cluster.command import CephCommand, LabClusterState, parse_state
-from leadline.lab.cluster.ports import choose_port
-from leadline.lab.cluster.wait import SYSTEM_CLOCK, Clock, poll
+from leadline.lab.cluster.process import SYSTEM_CLOCK, Clock, choose_port, poll
 from leadline.lab.gateways import gateways
 from leadline.lab.gateways import xrootd as gateway_xrootd
 from leadline.lab.journal import LabJournal
@@ -84,7 +83,7 @@ def build(builder: Builder) -> None:
     if builder.spec.topology is not None:
         _make_network(builder, builder.spec.topology)
     _make_directories(builder)
-    keys.make_keyring(builder.journal.record, builder.tool)
+    config.make_keyring(builder.journal.record, builder.tool)
     _start_monitor(builder)
     for kind in ("mgr", "mds"):
         for name in builder.journal.record.daemons(kind):
@@ -171,7 +170,9 @@ def _start_monitor(builder: Builder) -> None:
 
 def _port_was_taken(log: Path) -> bool:
     """True where another program was given the port between our trying it and the monitor's binding it."""
-    return any("unable to bind" in line or "already in use" in line for line in logs.last_lines(log, 20))
+    return any(
+        "unable to bind" in line or "already in use" in line for line in process.last_log_lines(log, 20)
+    )
 
 
 def _make_monitors(builder: Builder, names: Sequence[str]) -> None:
@@ -333,11 +334,13 @@ def _mount(builder: Builder, client: str, root: str, point: Path) -> None:
 
 def _make_subvolume(builder: Builder) -> None:
     paths, name = builder.journal.record.paths, builder.spec.subvolume
-    path = subvolume.make(builder.ceph, FILE_SYSTEM, name)
-    subvolume.make_client(builder.ceph, FILE_SYSTEM, name, paths.client_keyring(subvolume.CLIENT))
+    path = config.make_subvolume(builder.ceph, FILE_SYSTEM, name)
+    config.make_subvolume_client(
+        builder.ceph, FILE_SYSTEM, name, paths.client_keyring(config.SUBVOLUME_CLIENT)
+    )
     builder.journal.update(subvolume_path=path)
     paths.subvolume_mount.mkdir(mode=0o700)
-    _mount(builder, subvolume.PROCESS, path, paths.subvolume_mount)
+    _mount(builder, config.SUBVOLUME_PROCESS, path, paths.subvolume_mount)
 
 
 def _make_targets(builder: Builder) -> None:

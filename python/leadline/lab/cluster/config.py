@@ -1,17 +1,50 @@
-"""Ceph's configuration of a lab, as text. Pure: it reads and writes nothing."""
+"""Ceph's configuration of a lab as text, its keyring, and the users that reach less than all of it."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
+from leadline.lab.cluster.command import CephCommand
 from leadline.lab.network.placement import LabNetwork, failure_domain
 from leadline.lab.network.topology import REPLICAS
 from leadline.lab.paths import LabPaths
 from leadline.lab.record import LabRecord
 from leadline.lab.spec import LabSpec
-from leadline.lab.subvolume import CLIENT
+
+SUBVOLUME_CLIENT = "subvolume"  # the part of its Ceph user's name behind `client.`
+SUBVOLUME_PROCESS = f"client.{SUBVOLUME_CLIENT}"
+
+
+def _group_and_name(name: str) -> tuple[str, str]:
+    """`GROUP/NAME` or `NAME` as (group, name); the group is "" where there is none."""
+    group, _, own = name.rpartition("/")
+    return group, own
+
+
+def make_subvolume(ceph: CephCommand, file_system: str, name: str) -> str:
+    """Makes the subvolume, isolated in a namespace; returns its path in the file system."""
+    group, own = _group_and_name(name)
+    options = ["--group_name", group] if group else []
+    if group:
+        ceph.run("fs", "subvolumegroup", "create", file_system, group)
+    mode = ["--uid", str(os.geteuid()), "--gid", str(os.getegid()), "--mode", "755"]
+    ceph.run("fs", "subvolume", "create", file_system, own, *options, "--namespace-isolated", *mode)
+    return ceph.run("fs", "subvolume", "getpath", file_system, own, *options).strip()
+
+
+def make_subvolume_client(ceph: CephCommand, file_system: str, name: str, keyring: Path) -> None:
+    """Lets Ceph make a client restricted to the subvolume's path and namespace, and writes its key."""
+    group, own = _group_and_name(name)
+    options = ["--group_name", group] if group else []
+    ceph.run(
+        "fs", "subvolume", "authorize", file_system, own, SUBVOLUME_CLIENT, *options, "--access_level=rw"
+    )
+    keyring.parent.mkdir(mode=0o700, exist_ok=True)
+    keyring.touch(mode=0o600)
+    ceph.run("auth", "get", f"client.{SUBVOLUME_CLIENT}", "-o", str(keyring))
+
 
 # Errors are always logged; at level 0 little else is, so that logs stay small.
 _QUIET = (
@@ -175,7 +208,7 @@ def _gateway(paths: LabPaths, name: str) -> dict[str, str]:
 def _subvolume(spec: LabSpec, paths: LabPaths) -> list[tuple[str, dict[str, str]]]:
     if not spec.subvolume:
         return []
-    return [(f"client.{CLIENT}", {"keyring": str(paths.client_keyring(CLIENT))})]
+    return [(f"client.{SUBVOLUME_CLIENT}", {"keyring": str(paths.client_keyring(SUBVOLUME_CLIENT))})]
 
 
 def fuse_command(paths: LabPaths, client: str, root: str, point: Path, conf: Path | None = None) -> list[str]:
@@ -185,3 +218,42 @@ def fuse_command(paths: LabPaths, client: str, root: str, point: Path, conf: Pat
         f"--admin-socket={paths.socket(client)}", "--log-to-stderr=true",
         f"--client_mountpoint={root}", os.fspath(point),
     ]  # fmt: skip
+
+
+# The capabilities that Ceph's manual deployment gives each kind of daemon.
+_CAPABILITIES = {
+    "mon.": {"mon": "allow *"},
+    "client.admin": {"mon": "allow *", "osd": "allow *", "mds": "allow *", "mgr": "allow *"},
+    "mgr.": {"mon": "allow profile mgr", "osd": "allow *", "mds": "allow *"},
+    "mds.": {"mon": "allow profile mds", "osd": "allow rwx", "mds": "allow *", "mgr": "allow profile mds"},
+    "osd.": {"mon": "allow profile osd", "osd": "allow *", "mgr": "allow profile osd"},
+}
+
+_CLIENT_CAPABILITIES = {"mon": "allow r", "mgr": "allow r", "osd": "allow rwx", "mds": "allow rw"}
+
+
+def make_keyring(record: LabRecord, tool: Callable[..., str]) -> None:
+    """Writes the keyring with `ceph-authtool`, readable by its owner only."""
+    path = record.paths.keyring
+    path.touch(mode=0o600)
+    entities = [
+        "mon.",
+        "client.admin",
+        *(name for kind in ("mgr", "mds", "osd") for name in record.daemons(kind)),
+    ]
+    for entity in entities:
+        kind = entity if entity in _CAPABILITIES else f"{entity.partition('.')[0]}."
+        capabilities = [word for pair in _CAPABILITIES[kind].items() for word in ("--cap", *pair)]
+        tool("ceph-authtool", str(path), "-n", entity, "--gen-key", *capabilities)
+    for client in () if record.network is None else record.network.topology.clients:
+        _make_client(record, client.name, tool)
+
+
+def _make_client(record: LabRecord, client: str, tool: Callable[..., str]) -> None:
+    """A key of a client's own, entered in the lab's keyring for the monitors to take it from."""
+    own, entity = record.paths.client_keyring(client), f"client.{client}"
+    own.parent.mkdir(mode=0o700, exist_ok=True)
+    own.touch(mode=0o600)
+    capabilities = [word for pair in _CLIENT_CAPABILITIES.items() for word in ("--cap", *pair)]
+    tool("ceph-authtool", str(own), "-n", entity, "--gen-key", *capabilities)
+    tool("ceph-authtool", str(record.paths.keyring), "--import-keyring", str(own))

@@ -1,4 +1,4 @@
-"""The lab's processes: who they are beyond doubt, and how they are started and ended.
+"""The lab's processes: who they are beyond doubt, how they are started, waited for and ended; logs and ports.
 
 A pid alone is no identity: numbers are reused. A process is the one that was recorded only where its pid, its
 start time and the boot match; and it is ended only where its environment carries the lab's mark besides, as a
@@ -8,18 +8,45 @@ record could be wrong.
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
+import random
 import shutil
 import signal
+import socket
 import subprocess
-from collections.abc import Iterator, Mapping, Sequence
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from leadline.errors import LabError
 from leadline.faults import DIRECTORY
-from leadline.lab.cluster.wait import SYSTEM_CLOCK, Clock, poll
 from leadline.trusted import accounts_of
+
+
+@dataclass(frozen=True)
+class Clock:
+    """The time source and the pause between two polls; tests give their own."""
+
+    now_s: Callable[[], float] = time.monotonic
+    pause: Callable[[float], None] = time.sleep
+
+
+SYSTEM_CLOCK = Clock()
+
+
+def poll(
+    condition: Callable[[], bool], deadline_s: float, *, interval_s: float = 0.1, clock: Clock = SYSTEM_CLOCK
+) -> bool:
+    """True as soon as `condition` holds, False where it did not within `deadline_s` seconds."""
+    end_s = clock.now_s() + deadline_s
+    while not condition():
+        if clock.now_s() >= end_s:
+            return False
+        clock.pause(interval_s)
+    return True
+
 
 MARK = "LEADLINE_LAB"  # environment variable of every process of a lab; its value is the cluster's fsid
 _PROC = Path("/proc")
@@ -305,3 +332,72 @@ def _let_go(child: subprocess.Popen[str]) -> None:
         if stream is not None:
             with contextlib.suppress(OSError):
                 stream.close()
+
+
+LOG_BYTES_MAX = 8 << 20
+_LOG_KEPT_BYTES = 1 << 20
+
+
+def last_log_lines(log: Path, count: int = 4) -> list[str]:
+    """The last lines of a log that say something; empty where there is no log. Long lines are cut."""
+    try:
+        with log.open("rb") as stream:
+            stream.seek(max(0, os.fstat(stream.fileno()).st_size - 64 * 1024))
+            text = stream.read().decode(errors="replace")
+    except OSError:
+        return []
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    return [line if len(line) <= 300 else line[:297] + "..." for line in lines[-count:]]
+
+
+def trim_logs(directory: Path) -> None:
+    """Cuts every log above `LOG_BYTES_MAX` to its last mebibyte.
+
+    The writers append, so that they go on at the new end.
+    """
+    for log in directory.glob("*.log"):
+        with log.open("r+b") as stream:
+            size = os.fstat(stream.fileno()).st_size
+            if size > LOG_BYTES_MAX:
+                stream.seek(size - _LOG_KEPT_BYTES)
+                kept = stream.read(_LOG_KEPT_BYTES)
+                stream.seek(0)
+                stream.write(kept)
+                stream.truncate(len(kept))
+
+
+# Below Linux's ephemeral ports (32768 up) and above Ceph's own 6800 to 7300.
+PORT_MIN, PORT_MAX = 10_000, 32_000
+_PORTS_TRIED_MAX = 200
+_ADDRESS_ERRORS = frozenset({errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT})
+
+
+def is_free_port(address: str, port: int) -> bool:
+    """True where a server could bind to `address`:`port` now. Raises LabError for a foreign address."""
+    family = socket.AF_INET6 if ":" in address else socket.AF_INET
+    with socket.socket(family, socket.SOCK_STREAM) as probe:
+        # As Ceph does it: a port in TIME_WAIT counts as free, a listening one does not.
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((address, port))
+            probe.listen(1)
+        except OSError as error:
+            if error.errno in _ADDRESS_ERRORS:
+                raise LabError(
+                    f"the address {address} is not this machine's: {error.strerror}",
+                    "Use 127.0.0.1, or an address that `ip address` lists.",
+                ) from error
+            return False
+    return True
+
+
+def choose_port(address: str, chance: random.Random) -> int:
+    """A port of `address` that is free now, drawn with `chance`. Raises LabError where none is found."""
+    for _ in range(_PORTS_TRIED_MAX):
+        port = chance.randint(PORT_MIN, PORT_MAX)
+        if is_free_port(address, port):
+            return port
+    raise LabError(
+        f"no free TCP port between {PORT_MIN} and {PORT_MAX} on {address} in {_PORTS_TRIED_MAX} attempts",
+        "See `ss -ltn` for what holds them.",
+    )

@@ -14,11 +14,10 @@ from pathlib import Path
 
 from leadline import removal
 from leadline.errors import LabError, TargetError
-from leadline.lab import bridge, mounts, own, record, registry
+from leadline.lab import bridge, mounts, record, registry
 from leadline.lab.cgroups import ControlGroups
 from leadline.lab.cluster import process
-from leadline.lab.cluster.process import ProcessIdentity
-from leadline.lab.cluster.wait import SYSTEM_CLOCK, Clock
+from leadline.lab.cluster.process import SYSTEM_CLOCK, Clock, ProcessIdentity
 from leadline.lab.inject import deeds
 from leadline.lab.network import make as network
 from leadline.lab.paths import LabPaths, labs_home, run_name
@@ -38,7 +37,7 @@ def remove(directory: Path, variables: Mapping[str, str], say: Callable[[str], N
     if not os.path.lexists(directory):
         registry.release(directory, variables)
         return _end_lost(directory, variables, say)
-    with own.opened(directory) as descriptor:
+    with record.own_directory(directory) as descriptor:
         if record.is_unborn(directory):
             with record.locked(directory):
                 if record.is_unborn(directory):
@@ -182,10 +181,10 @@ def remove_files(lab: LabRecord, say: Callable[[str], None]) -> None:
         raise LabError(f"lab {lab.name}: still mounted: {inside[0][0]}", "Unmount it and repeat `lab down`.")
     try:
         if elsewhere:
-            with own.opened(run) as descriptor:
+            with record.own_directory(run) as descriptor:
                 _remove_entries(descriptor, run, lambda _: True)
             run.rmdir()
-        with own.opened(lab.directory) as descriptor:
+        with record.own_directory(lab.directory) as descriptor:
             left = _remove_made(descriptor, lab)
         if left:
             say(f"left in {lab.directory}, not of the lab's: {', '.join(left)}")

@@ -9,10 +9,9 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 
 from leadline.errors import LabError
-from leadline.lab.cluster import logs, process
+from leadline.lab.cluster import process
 from leadline.lab.cluster.command import CephCommand
-from leadline.lab.cluster.ports import PORT_MAX, PORT_MIN, choose_port
-from leadline.lab.cluster.wait import poll
+from leadline.lab.cluster.process import PORT_MAX, PORT_MIN, choose_port, poll
 from leadline.lab.gateways import (
     nfs as gateway_nfs,
 )
@@ -199,5 +198,5 @@ def _forget_ended(starter: Starter, gateway: Gateway) -> None:
 
 
 def _last_words(starter: Starter, name: str) -> str:
-    lines = logs.last_lines(starter.journal.record.paths.log(name))
+    lines = process.last_log_lines(starter.journal.record.paths.log(name))
     return " | ".join(lines) or "its log is empty"

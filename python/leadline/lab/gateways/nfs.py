@@ -10,8 +10,7 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
-from leadline.lab.cluster.process import is_running
-from leadline.lab.cluster.wait import poll
+from leadline.lab.cluster.process import is_running, poll
 from leadline.lab.gateways.gateway import (
     Gateway,
     GatewayPlace,

@@ -28,9 +28,6 @@ from leadline.lab.guest import (
     kernel as guest_kernel,
 )
 from leadline.lab.guest import (
-    modules as guest_modules,
-)
-from leadline.lab.guest import (
     network as guest_network,
 )
 from leadline.lab.guest.machine import (
@@ -39,12 +36,13 @@ from leadline.lab.guest.machine import (
     Console,
     Deadline,
     Files,
+    GuestSession,
+    GuestState,
     Hardware,
     Lines,
     command_line,
 )
 from leadline.lab.guest.mounts import GuestMount
-from leadline.lab.guest.session import GuestSession, GuestState
 from leadline.lab.journal import LabJournal
 from leadline.lab.lab import Lab
 from leadline.lab.paths import GUEST_PREFIX
@@ -137,7 +135,7 @@ def run(lab: Lab, request: GuestRequest, host: GuestListener) -> GuestOutcome:
     bridge = guest_network.find_bridge(record.spec.address, lab.variables)
     kernel = guest_kernel.find(request.variables, host.say)
     names = tuple(mount.name for mount in request.mounts)
-    chosen = guest_modules.choose(kernel.tree(), names)
+    chosen = guest_kernel.choose(kernel.tree(), names)
     request = replace(
         request,
         mounts=tuple(

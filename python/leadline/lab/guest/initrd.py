@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from leadline.errors import LabError
-from leadline.lab.guest.modules import canonical, content
+from leadline.lab.guest.kernel import canonical, content
 
 ROOT_TAG, SHARE_TAG = "hostroot", "share"
 OWN_DIRECTORY = "/run/leadline-guest"

@@ -15,7 +15,7 @@ from leadline.lab.cluster.cluster import FILE_SYSTEM
 from leadline.lab.gateways import nfs as gateway_nfs
 from leadline.lab.gateways import smb as gateway_smb
 from leadline.lab.gateways.gateway import url_host
-from leadline.lab.guest.modules import CLIENTS
+from leadline.lab.guest.kernel import CLIENTS
 from leadline.lab.lab import Lab
 from leadline.lab.record import LabRecord
 

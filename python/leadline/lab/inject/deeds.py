@@ -21,8 +21,7 @@ from leadline.interpreter import script_command
 from leadline.lab.cgroups import CONTROLLERS, ControlGroups, Controller
 from leadline.lab.cluster import process
 from leadline.lab.cluster.command import CephCommand
-from leadline.lab.cluster.process import ProcessIdentity
-from leadline.lab.cluster.wait import poll
+from leadline.lab.cluster.process import ProcessIdentity, poll
 from leadline.lab.gateways import gateways
 from leadline.lab.inject import wires
 from leadline.lab.inject.clients import clock_name

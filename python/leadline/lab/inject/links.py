@@ -8,12 +8,11 @@ from collections.abc import Iterator
 from leadline.errors import LabError, SpecError, UsageError
 from leadline.lab.inject.fault import FaultKind, FaultOption, FaultScene, no_hosts, setting
 from leadline.lab.inject.injection import Deed, FaultPlan, FaultStep
-from leadline.lab.inject.wires import DIRECTIONS, FROM, TO, links, osds_of
-from leadline.lab.network.cables import Cable
-from leadline.lab.network.kernel import refusal
-from leadline.lab.network.packets import share
+from leadline.lab.inject.wires import DIRECTIONS, FROM, TO, drop_share, links, osds_of
+from leadline.lab.network.placement import Cable
 from leadline.lab.network.topology import Topology
 from leadline.lab.record import LabRecord
+from leadline.lab.requirements import refusal
 from leadline.units import format_bit_rate, format_duration, parse_bit_rate, parse_duration, parse_percent
 
 _LINK = "a link, such as host1, host1-back, client2 or switch1 (its uplink)"
@@ -201,7 +200,7 @@ def _tried(lines: str, otherwise: str) -> str:
 
 
 def _no_filter(record: LabRecord) -> str:
-    program = f"bpf bytecode '{share(0.5)}' direct-action"
+    program = f"bpf bytecode '{drop_share(0.5)}' direct-action"
     lines = f"qdisc add dev lo clsact\nfilter add dev lo ingress protocol all {program}\n"
     otherwise = "the kernel cannot drop packets by a filter: it needs sch_ingress and cls_bpf"
     return no_hosts(record) or _tried(lines, otherwise)

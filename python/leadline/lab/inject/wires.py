@@ -2,26 +2,98 @@
 
 Only ends in the lab's own namespaces are touched. What a cable was made with is in the topology, so that
 undoing needs no memory. Where a namespace is gone, all that was done to it is undone.
+
+Which packets a faulty link drops, as programs of classic BPF for `tc filter … bpf … direct-action`.
+
+The kernel's classifier draws random numbers and reads headers: no module made for faults is needed. Pure.
 """
 
 from __future__ import annotations
 
+import ipaddress
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from leadline.errors import LabError
 from leadline.foreign import parse_json
 from leadline.lab import mounts
 from leadline.lab.cluster.process import ProcessIdentity, find_marked, run_tool
 from leadline.lab.journal import LabJournal
-from leadline.lab.network import packets
-from leadline.lab.network.cables import Cable, End, cables, shaping
 from leadline.lab.network.links import LIMITING
 from leadline.lab.network.make import entered
+from leadline.lab.network.placement import Cable, End, cables, shaping
 from leadline.lab.record import LabRecord
 from leadline.wires import read_wires, write_wires
+
+# linux/bpf_common.h: load a word, a half word or the length; compare and jump; return.
+_LOAD_WORD, _LOAD_HALF, _LOAD_LENGTH, _JUMP, _RETURN = 0x20, 0x28, 0x80, 0x05, 0x06
+_JUMP_EQUAL, _JUMP_GREATER, _JUMP_AT_LEAST = 0x15, 0x25, 0x35
+_RANDOM = 0xFFFFF000 + 56  # linux/filter.h: SKF_AD_OFF + SKF_AD_RANDOM
+_SHOT, _UNSPECIFIED = 2, 0xFFFFFFFF  # linux/pkt_cls.h: drop it; let the next filter say
+_ETHERNET_BYTES = 14
+_ETHER_TYPE, _IPV4, _ARP = 12, 0x0800, 0x0806
+# Where in the frame source and destination are: of IPv4, and of ARP.
+_SOURCE, _DESTINATION = (26, 28), (30, 38)
+
+
+class BpfInstruction(NamedTuple):
+    """One instruction: the offsets of jumps count from the next one."""
+
+    code: int
+    if_true: int = 0
+    if_false: int = 0
+    value: int = 0
+
+
+_DROP, _PASS = BpfInstruction(_RETURN, value=_SHOT), BpfInstruction(_RETURN, value=_UNSPECIFIED)
+
+
+def drop_share(fraction: float) -> str:
+    """Drops this share of the packets at random, each for itself."""
+    # Not one more than a register holds: 1 drops all but one of 4 billion.
+    bound = min(round(fraction * 2**32), 2**32 - 1)
+    at_least = BpfInstruction(_JUMP_AT_LEAST, 1, 0, bound)
+    return _bytecode((BpfInstruction(_LOAD_WORD, value=_RANDOM), at_least, _DROP, _PASS))
+
+
+def larger_than(mtu_bytes: int) -> str:
+    """Drops what a port of this MTU would."""
+    longer = BpfInstruction(_JUMP_GREATER, 0, 1, mtu_bytes + _ETHERNET_BYTES)
+    return _bytecode((BpfInstruction(_LOAD_LENGTH), longer, _DROP, _PASS))
+
+
+def coming_from(addresses: Iterable[str]) -> str:
+    """Drops IPv4 and ARP that one of these addresses sent."""
+    return _bytecode(_about(_SOURCE, addresses))
+
+
+def going_to(addresses: Iterable[str]) -> str:
+    """Drops IPv4 and ARP that is for one of these addresses."""
+    return _bytecode(_about(_DESTINATION, addresses))
+
+
+def _about(places: tuple[int, int], addresses: Iterable[str]) -> Iterator[BpfInstruction]:
+    in_ipv4, in_arp = places
+    yield BpfInstruction(_LOAD_HALF, value=_ETHER_TYPE)
+    yield BpfInstruction(_JUMP_EQUAL, 0, 2, _IPV4)
+    yield BpfInstruction(_LOAD_WORD, value=in_ipv4)
+    yield BpfInstruction(_JUMP, value=3)
+    yield BpfInstruction(_JUMP_EQUAL, 1, 0, _ARP)
+    yield _PASS
+    yield BpfInstruction(_LOAD_WORD, value=in_arp)
+    for address in addresses:
+        yield BpfInstruction(_JUMP_EQUAL, 0, 1, int(ipaddress.IPv4Address(address)))
+        yield _DROP
+    yield _PASS
+
+
+def _bytecode(program: Iterable[BpfInstruction]) -> str:
+    """As `tc` reads it (tc-bpf(8), `bytecode`)."""
+    lines = [" ".join(map(str, instruction)) for instruction in program]
+    return ",".join([str(len(lines)), *lines])
+
 
 TO, FROM = "to", "from"  # towards the member or lower switch, and away from it
 DIRECTIONS = (TO, FROM)
@@ -175,10 +247,10 @@ def lose_connections(journal: LabJournal, member: str, *, undoing: bool = False)
 
 def _program(record: LabRecord, direction: str, kind: str, words: list[str]) -> str:
     if kind == "share":
-        return packets.share(float(words[0]))
+        return drop_share(float(words[0]))
     if kind == "larger":
-        return packets.larger_than(int(words[0]))
-    program: Callable[[list[str]], str] = packets.coming_from if direction == TO else packets.going_to
+        return larger_than(int(words[0]))
+    program: Callable[[list[str]], str] = coming_from if direction == TO else going_to
     return program(addresses(record, words))
 
 

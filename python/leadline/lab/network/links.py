@@ -14,9 +14,8 @@ from typing import Any
 
 from leadline.foreign import parse_json
 from leadline.lab.cluster.process import run_tool
-from leadline.lab.network.cables import Cable, End, cables
 from leadline.lab.network.make import entered
-from leadline.lab.network.placement import LabNetwork
+from leadline.lab.network.placement import Cable, End, LabNetwork, cables
 from leadline.lab.network.topology import Topology
 from leadline.lab.paths import LabPaths
 

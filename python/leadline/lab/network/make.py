@@ -16,8 +16,17 @@ from leadline.errors import LabError, UsageError
 from leadline.lab import mounts
 from leadline.lab.cluster import process
 from leadline.lab.cluster.process import run_tool
-from leadline.lab.network.cables import BACK, SWITCHES, UPLINK, Cable, bridge_of, cables, shaping, wires_of
-from leadline.lab.network.placement import LabNetwork
+from leadline.lab.network.placement import (
+    BACK,
+    SWITCHES,
+    UPLINK,
+    Cable,
+    LabNetwork,
+    bridge_of,
+    cables,
+    shaping,
+    wires_of,
+)
 from leadline.lab.paths import LabPaths
 from leadline.wires import write_wires
 

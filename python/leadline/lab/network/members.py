@@ -1,22 +1,30 @@
-"""Working on a host or client of a lab: which there are, and what a command finds there.
+"""Working on a host or client of a lab: which there are, what a command finds there, and a client's mount.
 
 A command enters the member's network only: it sees the machine's files, its mounts and its /sys, whose
-class/net shows the machine's devices and not the member's (`ip link` and /proc/net/dev show those).
+class/net shows the machine's devices and not the member's (`ip link` and /proc/net/dev show those). Likewise
+only the daemon of a mount is in the client's network: the mount is seen from the whole machine.
 """
 
 from __future__ import annotations
 
 import difflib
 import os
+import posixpath
 import shutil
 import signal
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
 
-from leadline.errors import CommandError, UsageError
+from leadline.errors import CommandError, LabError, UsageError
 from leadline.lab import mounts, targets
 from leadline.lab.cgroups import ControlGroups
-from leadline.lab.cluster import process
+from leadline.lab.cluster import config, process
+from leadline.lab.cluster.command import CephCommand
+from leadline.lab.cluster.process import poll
+from leadline.lab.gateways.gateway import evict
 from leadline.lab.inject import clients
+from leadline.lab.journal import LabJournal
 from leadline.lab.network.make import entered
 from leadline.lab.network.placement import LabNetwork
 from leadline.lab.network.topology import LabClient, LabHost
@@ -39,7 +47,7 @@ def network_of(lab: LabRecord) -> LabNetwork:
     return lab.network
 
 
-def member(lab: LabRecord, name: str) -> LabHost | LabClient:
+def member_of(lab: LabRecord, name: str) -> LabHost | LabClient:
     """The host or client of this name of a lab that is up. Raises UsageError where there is none."""
     topology = network_of(lab).topology
     found = topology.member(name)
@@ -58,9 +66,9 @@ def member(lab: LabRecord, name: str) -> LabHost | LabClient:
     return found
 
 
-def client(lab: LabRecord, name: str) -> LabClient:
-    """As `member`, where it must be one that uses the storage."""
-    found = member(lab, name)
+def client_of(lab: LabRecord, name: str) -> LabClient:
+    """As `member_of`, where it must be one that uses the storage."""
+    found = member_of(lab, name)
     if not isinstance(found, LabClient):
         names = [item.name for item in network_of(lab).topology.clients]
         raise UsageError(
@@ -70,7 +78,7 @@ def client(lab: LabRecord, name: str) -> LabClient:
     return found
 
 
-def variables(lab: LabRecord, name: str, inherited: Mapping[str, str]) -> dict[str, str]:
+def member_variables(lab: LabRecord, name: str, inherited: Mapping[str, str]) -> dict[str, str]:
     """The environment of a command there: `inherited`, the lab's marks, whose user of Ceph it is, and what a
     fault in force puts in.
 
@@ -86,8 +94,8 @@ def enter(lab: LabRecord, name: str, words: Sequence[str], inherited: Mapping[st
     It is held to what the member may use of the machine. Raises UsageError where there is no such member,
     CommandError where the command cannot be started, LabError where the kernel refuses.
     """
-    member(lab, name)
-    there = variables(lab, name, inherited)
+    member_of(lab, name)
+    there = member_variables(lab, name, inherited)
     program = _program(words[0], there.get("PATH", os.defpath))
     for number in _IGNORED_BY_PYTHON:
         signal.signal(number, signal.SIG_DFL)
@@ -105,3 +113,95 @@ def _program(word: str, path: str) -> str:
             f"{word} cannot be run: it is no program", "Name a program.", exit_code=_NOT_EXECUTABLE
         )
     raise CommandError(f"{word} was not found", "Is it installed, and on PATH?", exit_code=_NOT_FOUND)
+
+
+_MOUNT_DEADLINE_S = 60.0
+_UNMOUNT_DEADLINE_S = 5.0
+_END_GRACE_S = 5.0
+# The kernel's file system for a way through a gateway; other ways have none.
+_KERNEL_FILE_SYSTEMS = {"nfs": "nfs4", "smb": "cifs"}
+
+
+def mount_client(journal: LabJournal, client: str, root: str) -> bool:
+    """Mounts the directory `root` of the file system; False where that client has it mounted already.
+
+    Raises UsageError where it has another mounted, LabError where it cannot be mounted: nothing is left then.
+    """
+    lab, root = journal.record, posixpath.normpath(f"/{root.lstrip('/')}")
+    client_of(lab, client)
+    point = lab.paths.client_mount(client)
+    if _serves(journal, client):
+        there = lab.client_mounts.get(client, "/")
+        if there != root:
+            raise UsageError(
+                f"{client} has {there} mounted on {point}",
+                f"Unmount that first: leadline lab unmount {client}",
+            )
+        return False
+    mounts.require_fuse()
+    unmount_client(journal, client)  # what an earlier one left
+    journal.update(client_mounts={**lab.client_mounts, client: root})
+    point.mkdir(mode=0o700, exist_ok=True)
+    name = process_name(client)
+    command = config.fuse_command(lab.paths, name, root, point, lab.paths.client_conf(client))
+    identity = journal.start(name, command, host=client)
+    poll(lambda: mounts.is_mounted(point) or not process.is_running(identity), _MOUNT_DEADLINE_S)
+    if not mounts.is_mounted(point):
+        words = _last_words(process.last_log_lines(lab.paths.log(name)))
+        unmount_client(journal, client)
+        raise LabError(f"{client} could not mount {root}: {words}", f"See {lab.paths.log(name)}.")
+    return True
+
+
+def _last_words(lines: Sequence[str]) -> str:
+    """What ceph-fuse itself said last: a thread of its own writes its log, at times after that."""
+    own = [line for line in lines if line.startswith("ceph-fuse[")]
+    return (own or list(lines) or [""])[-1]
+
+
+def unmount_client(journal: LabJournal, client: str) -> bool:
+    """Undoes `mount_client`; False where nothing was mounted. Raises LabError where the mount is in use."""
+    lab, name = journal.record, process_name(client)
+    point = lab.paths.client_mount(client)
+    was, died = mounts.is_mounted(point), not _serves(journal, client)
+    if was:
+        _unmount_point(journal, point, lazy=died)  # nobody can use what nobody serves
+    if was and died:
+        # What it held of the file system others would wait minutes for, unless nobody knows of it just now.
+        with suppress(LabError):
+            evict(CephCommand(lab.paths.conf, journal.variables), client)
+    process.end([item for item in lab.processes if item.name == name], grace_s=_END_GRACE_S)
+    journal.forget([name])
+    if point.exists():
+        point.rmdir()
+    journal.update(
+        client_mounts={key: root for key, root in journal.record.client_mounts.items() if key != client}
+    )
+    return was
+
+
+def _unmount_point(journal: LabJournal, point: Path, *, lazy: bool) -> None:
+    reason = mounts.unmount_within(point, journal.variables, _UNMOUNT_DEADLINE_S, lazy=lazy)
+    if reason:
+        raise LabError(f"{point} cannot be unmounted: {reason}", f"See who uses it: fuser -vm {point}")
+
+
+def why_not_through(way: str) -> str:
+    """Why what a gateway offers is not mounted on a client."""
+    kind = _KERNEL_FILE_SYSTEMS.get(way, "")
+    if not kind:
+        return "no kernel has a client for it"
+    if kind in Path("/proc/filesystems").read_text().split():
+        return "it would be this machine's own kernel that mounts it, not a client behind its link"
+    return f"this machine's kernel has no client for it ({kind} is not in /proc/filesystems)"
+
+
+def process_name(client: str) -> str:
+    """The name of the daemon that holds a client's mount, as in Ceph's list of users."""
+    return f"client.{client}"
+
+
+def _serves(journal: LabJournal, client: str) -> bool:
+    name = process_name(client)
+    running = any(item.name == name and process.is_running(item) for item in journal.record.processes)
+    return running and mounts.is_mounted(journal.record.paths.client_mount(client))

@@ -1,9 +1,13 @@
-"""A data centre as somebody wrote it (YAML, format leadline.topology/1), read with the line of each value."""
+"""A data centre as somebody wrote it (YAML, format leadline.topology/1), read with the line of each value.
+
+leadline brings some along: the clusters of published documents in small.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from importlib import resources
 from pathlib import Path as FilePath
 from typing import Annotated, Any, Literal, TypeVar
 
@@ -11,8 +15,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationEr
 
 from leadline.errors import SpecError, UsageError
 from leadline.foreign import read_plain, reason_of
-from leadline.lab.network.checks import MTU_MAX, MTU_MIN, available_bytes, wrongs
-from leadline.lab.network.names import dealt, expand
+from leadline.lab.network.checks import MTU_MAX, MTU_MIN, available_bytes, dealt, expand, wrongs
 from leadline.lab.network.topology import (
     COMPUTED_MAX,
     MEMBERS_MAX,
@@ -28,7 +31,7 @@ from leadline.lab.network.topology import (
 from leadline.lab.spec import OSDS_MAX, parse_erasure
 from leadline.units import parse_bit_rate
 from leadline.yamlio.fields import Rate, Size, Whole, guarded
-from leadline.yamlio.problems import Vocabulary, translate
+from leadline.yamlio.problems import Vocabulary, suggest, translate
 from leadline.yamlio.yaml_source import SOURCE_MAX_BYTES, Document, DocumentKind, Path, read_yaml
 
 FORMAT = "leadline.topology/1"
@@ -280,3 +283,22 @@ class _CentreReader:
             Link(item.link, self._mtu(item.mtu)),
             MachineLimits(item.cpu, item.memory),
         )
+
+
+def reference_names() -> tuple[str, ...]:
+    """What `--reference` takes, sorted."""
+    folder = resources.files("leadline") / "lab" / "references"
+    return tuple(sorted(entry.name[:-5] for entry in folder.iterdir() if entry.name.endswith(".yaml")))
+
+
+def reference_text(name: str) -> str:
+    """The YAML of one. Raises UsageError with the nearest name."""
+    if name not in reference_names():
+        raise UsageError(f"{name!r} is no cluster that leadline knows", suggest(name, reference_names()))
+    return (resources.files("leadline") / "lab" / "references" / f"{name}.yaml").read_text(encoding="utf-8")
+
+
+def reference_lab(name: str, erasure: str = "") -> AskedLab:
+    """One of them, checked against this machine. Raises UsageError where it has not the memory."""
+    asked = read_topology(reference_text(name), f"{name} (built-in)", {}, erasure)
+    return replace(asked, topology=replace(asked.topology, reference=name))

@@ -1,13 +1,56 @@
-"""What the kernel can do for a lab's network: each is tried in a namespace that goes at once."""
+"""What a lab needs of this machine: Debian packages, and what the kernel can do for a network.
+
+No package is started to find out; each feature of the kernel is tried in a namespace that goes at once.
+"""
 
 from __future__ import annotations
 
 import os
+import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass
 
 from leadline.errors import LabError
 from leadline.lab.cluster.process import run_tool
+
+# program -> the Debian package that carries it
+PROGRAMS = {
+    "ceph": "ceph-common",
+    "ceph-authtool": "ceph-common",
+    "monmaptool": "ceph-common",
+    "ceph-mon": "ceph-mon",
+    "ceph-mgr": "ceph-mgr",
+    "ceph-osd": "ceph-osd",
+    "ceph-mds": "ceph-mds",
+    "ceph-fuse": "ceph-fuse",
+}
+_UNMOUNT_PACKAGE = "fuse3"
+
+
+def missing_packages(*, mount: bool = True) -> list[str]:
+    """Debian packages to install before a lab can start, sorted; empty where nothing lacks.
+
+    `mount` False leaves out what only a mounted lab needs.
+    """
+    lacking = {
+        package
+        for program, package in PROGRAMS.items()
+        if (mount or program != "ceph-fuse") and shutil.which(program) is None
+    }
+    if mount and not any(shutil.which(program) for program in ("fusermount3", "fusermount")):
+        lacking.add(_UNMOUNT_PACKAGE)
+    return sorted(lacking)
+
+
+def require_packages(*, mount: bool) -> None:
+    """Raises LabError naming the packages that lack and the command that installs them."""
+    lacking = missing_packages(mount=mount)
+    if lacking:
+        raise LabError(
+            f"Ceph is not installed in full on this machine; missing: {', '.join(lacking)}",
+            f"Run as root: apt-get install --no-install-recommends {' '.join(lacking)}",
+        )
+
 
 _DEADLINE_S = 10.0
 
@@ -44,7 +87,7 @@ FEATURES = (
 )  # fmt: skip
 
 
-def lacking(feature: KernelFeature, variables: Mapping[str, str]) -> str:
+def why_lacking(feature: KernelFeature, variables: Mapping[str, str]) -> str:
     """Why this account or kernel cannot do it; "" where it can. Nothing of the machine's own is changed."""
     if os.geteuid() != 0:
         return "only root can make network namespaces"
