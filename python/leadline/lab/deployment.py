@@ -1,7 +1,7 @@
 """What a lab or topology stands for, to deploy a cluster of that shape for real. Pure.
 
-cephadm's specifications (`ceph orch apply -i`) have hosts and services, and end where pools begin: those, rules,
-file system and layouts are commands. Each may be given a second time: Ceph answers that it is there.
+cephadm takes hosts and services (`ceph orch apply -i`), and ends where pools begin: those, rules, file system
+and layouts are commands. Each may be given a second time: Ceph answers that it is there.
 """
 
 from __future__ import annotations
