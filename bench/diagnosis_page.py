@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from diagnosis_cases import CASES, LEFT_OUT, LEVELS, PAIRS, DiagnosisCase
-from leadline.verdict.diagnosed.figures import FIGURES
-from leadline.verdict.diagnosed.judge import diagnose
+from leadline.verdict.diagnosis.figures import FIGURES
+from leadline.verdict.diagnosis.judge import diagnose
 
 TUNED = frozenset({1})  # thresholds were chosen by the runs of these seeds, which prove nothing
 AGAIN = 100  # added to a seed where the same is run twice with it

@@ -27,9 +27,9 @@ from leadline.analysis.cells import CellTable
 from leadline.analysis.metrics import Measured
 from leadline.tuning.proving.designs import design_of
 from leadline.tuning.proving.proof import DesignKind
-from leadline.verdict.compared.comparisons import compare_targets
-from leadline.verdict.proved.detection import several
-from leadline.verdict.proved.effects import Effects, StatesDesign, find_effects
+from leadline.verdict.comparisons.comparisons import compare_targets
+from leadline.verdict.proofs.detection import several
+from leadline.verdict.proofs.effects import Effects, StatesDesign, find_effects
 
 OUTPUT = Path(__file__).parent / "proofs.md"
 INTRODUCTION = """# How often is a proof of several settings right?

@@ -24,7 +24,7 @@ from leadline.analysis.metrics import Measured
 from leadline.analysis.statistics.power import block_variation, smallest_difference
 from leadline.plan.model import Plan
 from leadline.store.reader import open_result
-from leadline.verdict.compared.comparisons import asked_metrics
+from leadline.verdict.comparisons.comparisons import asked_metrics
 from leadline.verdict.inputs import tables_of
 from shares import share
 

@@ -11,7 +11,7 @@ from leadline.analysis.statistics.intervals import mean_of_blocks
 from leadline.analysis.statistics.level_shift import find_shift
 from leadline.analysis.statistics.multiplicity import ALPHA_AFTER_LOOKS, holm_levels
 from leadline.verdict.codes.catalogue import catalogue
-from leadline.verdict.compared.stopping import FIRST_LOOK
+from leadline.verdict.comparisons.stopping import FIRST_LOOK
 from scenarios import SCENARIOS, Array, Scenario, autoregressive, lognormal, normal
 from shares import STUDIES, random_of, share, table
 

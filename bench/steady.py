@@ -25,7 +25,7 @@ from leadline.analysis.statistics.multiplicity import ALPHA_AFTER_LOOKS
 from leadline.plan.model import TRIAL_OVERHEAD_S
 from leadline.study.steady import find_steady
 from leadline.study.work import SteadyState
-from leadline.verdict.compared.stopping import FIRST_LOOK, MOST_BLOCKS
+from leadline.verdict.comparisons.stopping import FIRST_LOOK, MOST_BLOCKS
 from scenarios import Array
 from shares import random_of, table
 from steady_real import FIXED_S, LEFT_OUT_S, UNTIL, Recording, record, recorded

@@ -29,7 +29,7 @@ from leadline.report.renderers.show_json import to_json
 from leadline.report.sections.figures import printed_figures
 from leadline.store.tables import TrialRow
 from leadline.verdict.codes.judge import Case, judge
-from leadline.verdict.compared.comparisons import compare_targets, compare_within
+from leadline.verdict.comparisons.comparisons import compare_targets, compare_within
 from leadline.verdict.kinds import known_metrics, metric_kind
 from leadline.verdict.model import Cell, Quantity, Statement, Validity
 from leadline.workloads.application.figures import CopyTrace, copy_traces

@@ -16,12 +16,12 @@ from leadline.report.redact import redacted
 from leadline.report.renderers.terminal import show
 from leadline.report.sections.places import place_lines
 from leadline.study.target import TargetFacts
-from leadline.verdict.diagnosed.causes import applying
-from leadline.verdict.diagnosed.ceilings import Ceiling, RateCeilings
-from leadline.verdict.diagnosed.judge import diagnose
-from leadline.verdict.diagnosed.of_result import CellDiagnosed
-from leadline.verdict.diagnosed.section import PICTURES_MAX, bounds_section
-from leadline.verdict.diagnosed.seen.values import Figures
+from leadline.verdict.diagnosis.causes import applying
+from leadline.verdict.diagnosis.ceilings import Ceiling, RateCeilings
+from leadline.verdict.diagnosis.judge import diagnose
+from leadline.verdict.diagnosis.of_result import CellDiagnosed
+from leadline.verdict.diagnosis.section import PICTURES_MAX, bounds_section
+from leadline.verdict.diagnosis.seen.values import Figures
 from leadline.verdict.model import Cell, Findings, Validity
 from leadline.verdict.sections.charts import PlaceUse
 

@@ -16,7 +16,7 @@ from leadline.plan.model import Plan, PlannedCell, Trial
 from leadline.store.writer import create_result
 from leadline.study.study import STUDY_FORMAT, Study
 from leadline.study.target import CephAccess, Target
-from leadline.verdict.compared.conditions import conditions_of, differences_of
+from leadline.verdict.comparisons.conditions import conditions_of, differences_of
 from leadline.workloads.imported.job import ImportedJob
 
 WORK = "a.randread_4k"

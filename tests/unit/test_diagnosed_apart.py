@@ -7,11 +7,11 @@ from typing import Any
 
 from builders import trial_row
 
-from leadline.verdict.diagnosed.causes import causes, judged
-from leadline.verdict.diagnosed.judge import diagnose
-from leadline.verdict.diagnosed.samples import Samples
-from leadline.verdict.diagnosed.seen.of_trial import figures_of
-from leadline.verdict.diagnosed.seen.values import Figures
+from leadline.verdict.diagnosis.causes import causes, judged
+from leadline.verdict.diagnosis.judge import diagnose
+from leadline.verdict.diagnosis.samples import Samples
+from leadline.verdict.diagnosis.seen.of_trial import figures_of
+from leadline.verdict.diagnosis.seen.values import Figures
 
 
 def figures(**changes: Any) -> Figures:

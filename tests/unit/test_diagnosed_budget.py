@@ -7,10 +7,10 @@ from test_bounds_section import cell, with_bounds
 from test_diagnosed import seen
 
 from leadline.report import render
-from leadline.verdict.diagnosed.budget import REST, LatencyBudget, bar_of, budget_of, nothing_seen
-from leadline.verdict.diagnosed.document import found_json
-from leadline.verdict.diagnosed.judge import diagnose
-from leadline.verdict.diagnosed.seen.values import Figures
+from leadline.verdict.diagnosis.budget import REST, LatencyBudget, bar_of, budget_of, nothing_seen
+from leadline.verdict.diagnosis.document import found_json
+from leadline.verdict.diagnosis.judge import diagnose
+from leadline.verdict.diagnosis.seen.values import Figures
 
 REMOTE = frozenset({"load", "client", "host", "network", "osd", "mds", "cluster"})
 LOCAL = frozenset({"load", "client", "host"})

@@ -10,8 +10,8 @@ from test_cli_options import parsed
 from test_diagnosed import seen
 
 from leadline.cli.explain.active import AskedExperiment
-from leadline.verdict.diagnosed.experiments import choose, decide, possible
-from leadline.verdict.diagnosed.judge import Diagnosed, diagnose
+from leadline.verdict.diagnosis.experiments import choose, decide, possible
+from leadline.verdict.diagnosis.judge import Diagnosed, diagnose
 
 JOB: dict[str, Any] = {
     **{"rw": "randread", "bs": 4096, "size": 1 << 26, "numjobs": 1, "iodepth": 4, "engine": "io_uring"},

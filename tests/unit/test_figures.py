@@ -10,7 +10,7 @@ from builders import cell, latency_row, trial_row
 from leadline import _core
 from leadline.analysis.cells import CellTable, compare_cells, tabulate
 from leadline.analysis.metrics import Measured, add_latency
-from leadline.verdict.compared.comparisons import compare_targets
+from leadline.verdict.comparisons.comparisons import compare_targets
 from leadline.verdict.kinds import metric_kind
 from leadline.verdict.model import State
 from leadline.workloads.io.judge import io_metrics

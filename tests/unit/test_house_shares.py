@@ -12,7 +12,7 @@ TOOL = runpy.run_path(str(ROOT / "tools" / "house" / "shares.py"))
 
 
 def breaches(root: Path, share: str) -> list[str]:
-    table = root / "python/leadline/verdict/diagnosed/table/osd.yaml"
+    table = root / "python/leadline/verdict/diagnosis/table/osd.yaml"
     table.parent.mkdir(parents=True)
     table.write_text(f"mine:\n  share: {share}\nother:\n  measured_by: an experiment\n")
     return list(TOOL["breaches"](root))
@@ -33,7 +33,7 @@ def breaches(root: Path, share: str) -> list[str]:
 )
 def test_a_share_that_somebody_chose_is_refused(tmp_path: Path, share: str, what: str) -> None:
     (line,) = breaches(tmp_path, share)
-    assert line.startswith("python/leadline/verdict/diagnosed/table/osd.yaml: mine: ")
+    assert line.startswith("python/leadline/verdict/diagnosis/table/osd.yaml: mine: ")
     assert what in line
 
 

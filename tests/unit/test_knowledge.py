@@ -16,9 +16,9 @@ from leadline.knowledge.evaluator import Answered, RuleCondition, answered
 from leadline.knowledge.formats import ShownFigures
 from leadline.knowledge.tables import entries, numbers, with_numbers
 from leadline.tracing.rules import rules as trace_rules
-from leadline.verdict.diagnosed.causes import causes
-from leadline.verdict.diagnosed.figures import FIGURES
-from leadline.verdict.diagnosed.judge import diagnose
+from leadline.verdict.diagnosis.causes import causes
+from leadline.verdict.diagnosis.figures import FIGURES
+from leadline.verdict.diagnosis.judge import diagnose
 from leadline.watch.causes import judge
 from leadline.watch.causes import rules as watch_rules
 from leadline.watch.figures import WatchFacts, watch_facts

@@ -19,7 +19,7 @@ from leadline.report.renderers.markdown import to_markdown
 from leadline.store.tables import TrialRow
 from leadline.verdict.codes.case import Case
 from leadline.verdict.codes.judge import judge
-from leadline.verdict.compared.comparisons import compare_targets
+from leadline.verdict.comparisons.comparisons import compare_targets
 from leadline.verdict.kinds import known_metrics, measure_of, metric_kind
 from leadline.verdict.messages import statements
 from leadline.verdict.model import Cell, Quantity, Validity

@@ -23,7 +23,7 @@ from leadline.study.target import TargetFacts
 from leadline.tracing.tables import TraceTables, files_schema
 from leadline.verdict.codes.case import Case
 from leadline.verdict.codes.judge import judge
-from leadline.verdict.compared.comparisons import compare_targets
+from leadline.verdict.comparisons.comparisons import compare_targets
 from leadline.verdict.kinds import measure_of, metric_kind
 from leadline.verdict.model import Cell, Comparison, FigureTable, Quantity, TrialView, Validity
 from leadline.verdict.sections.charts import StageBars

@@ -6,7 +6,7 @@ import pytest
 
 from leadline.analysis.statistics.means import paired_ratio
 from leadline.verdict.model import Comparison
-from leadline.verdict.proved.detection import Mechanism, Moved, moved_figure, outcome_of_proof
+from leadline.verdict.proofs.detection import Mechanism, Moved, moved_figure, outcome_of_proof
 
 
 @pytest.mark.parametrize(

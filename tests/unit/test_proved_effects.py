@@ -16,9 +16,9 @@ from leadline.analysis.metrics import Measured
 from leadline.analysis.statistics.contrasts import is_clear, pairs_told
 from leadline.errors import RefusedChangeError, ResultError
 from leadline.tuning.proving.designs import design_of
-from leadline.verdict.proved.detection import several
-from leadline.verdict.proved.effects import Effects, StatesDesign, find_effects, stored_design
-from leadline.verdict.proved.several import alias_words, interaction_sentence, told_sentence
+from leadline.verdict.proofs.detection import several
+from leadline.verdict.proofs.effects import Effects, StatesDesign, find_effects, stored_design
+from leadline.verdict.proofs.several import alias_words, interaction_sentence, told_sentence
 
 FOUR = ("a", "b", "c", "d")
 

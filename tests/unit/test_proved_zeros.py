@@ -7,10 +7,10 @@ import math
 import pytest
 
 from leadline.analysis.statistics.means import paired_ratio
-from leadline.verdict.proved.detection import Mechanism, _waited, moved_figure
-from leadline.verdict.proved.effects import WITH, WITHOUT, StatesDesign, contrast_of_figures
-from leadline.verdict.proved.messages import mechanism_sentence
-from leadline.verdict.proved.zeros import ZeroRatio, zero_ratio
+from leadline.verdict.proofs.detection import Mechanism, _waited, moved_figure
+from leadline.verdict.proofs.effects import WITH, WITHOUT, StatesDesign, contrast_of_figures
+from leadline.verdict.proofs.messages import mechanism_sentence
+from leadline.verdict.proofs.zeros import ZeroRatio, zero_ratio
 
 DESIGN = StatesDesign("together", {WITHOUT: frozenset(), WITH: frozenset({"dial"})}, ("dial",))
 SOME, NONE = [5.0, 6.0, 5.5, 5.2], [0.0, 0.0, 0.0, 0.0]

@@ -13,10 +13,14 @@ from leadline.cli.measure.gate_options import AskedGates
 from leadline.errors import ResultError, SpecError
 from leadline.study.library import load_study
 from leadline.study.study import expand
-from leadline.verdict.bounded.messages import requirement_line, requirement_statements, requirements_section
-from leadline.verdict.bounded.met import MeasuredCells, judge_requirements
-from leadline.verdict.bounded.requirements import Requirements, parse_limit, read_requirements
 from leadline.verdict.model import Cell, Code, JudgedRequirement, Quantity, State, Validity
+from leadline.verdict.requirements.messages import (
+    requirement_line,
+    requirement_statements,
+    requirements_section,
+)
+from leadline.verdict.requirements.met import MeasuredCells, judge_requirements
+from leadline.verdict.requirements.requirements import Requirements, parse_limit, read_requirements
 
 MIB = 1 << 20
 HEAD = "format: leadline.requirements/1\nrequirements:\n"

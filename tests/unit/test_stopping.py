@@ -20,7 +20,7 @@ from leadline.run.session import grown_plan
 from leadline.store.journal import Event
 from leadline.study.target import Target
 from leadline.study.work import Search
-from leadline.verdict.compared.stopping import WorkState, next_works, work_states
+from leadline.verdict.comparisons.stopping import WorkState, next_works, work_states
 from leadline.workloads.metadata.job import MetadataJob
 
 

@@ -11,7 +11,7 @@ from builders import trial_row
 
 from leadline.store.parquet import sample_lines_of
 from leadline.store.tables import SeriesRow, schema, to_arrow
-from leadline.verdict.diagnosed.samples import Samples
+from leadline.verdict.diagnosis.samples import Samples
 
 ROWS = [
     SeriesRow("t1", at, source, subject, metric, value, "1")

@@ -21,7 +21,7 @@ from leadline.store.reader import Result, open_result
 from leadline.tracing.findings import trace_views
 from leadline.tracing.store import create_trace_result
 from leadline.tracing.tables import TraceTables
-from leadline.verdict.compared.two_results import compare_results
+from leadline.verdict.comparisons.two_results import compare_results
 from leadline.verdict.findings import build_findings
 from leadline.verdict.sections.charts import HeatMap, ShareBars
 from leadline.verdict.sections.section import Panels

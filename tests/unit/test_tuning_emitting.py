@@ -29,8 +29,8 @@ from leadline.tuning.emitting.formats import TUNING_FORMATS
 from leadline.tuning.emitting.mounts import present_mount
 from leadline.tuning.settings import Setting, read_settings, settings
 from leadline.verdict.findings import proof_of
-from leadline.verdict.proved.detection import ProofOutcome
-from leadline.verdict.proved.messages import VERDICTS
+from leadline.verdict.proofs.detection import ProofOutcome
+from leadline.verdict.proofs.messages import VERDICTS
 
 _ROW = (
     "{{title: {title}, roles: [osd], access: {access}, means: m, unit: word, default: d, needs: live, "

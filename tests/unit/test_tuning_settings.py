@@ -21,8 +21,8 @@ from leadline.tuning.validity import (
     refused,
     same_value,
 )
-from leadline.verdict.diagnosed.causes import causes
-from leadline.verdict.diagnosed.figures import FIGURES
+from leadline.verdict.diagnosis.causes import causes
+from leadline.verdict.diagnosis.figures import FIGURES
 
 ROW = """
 own.setting:

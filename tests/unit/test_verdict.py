@@ -17,8 +17,8 @@ from leadline.study.work import SteadyState
 from leadline.verdict.codes.case import Case
 from leadline.verdict.codes.catalogue import catalogue
 from leadline.verdict.codes.judge import judge
-from leadline.verdict.compared.comparisons import compare_beside
-from leadline.verdict.compared.deciding import outcome_of
+from leadline.verdict.comparisons.comparisons import compare_beside
+from leadline.verdict.comparisons.deciding import outcome_of
 from leadline.verdict.messages import statements
 from leadline.verdict.model import Validity, worst
 

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from ruamel.yaml import YAML
 
-_TABLES = ("verdict/diagnosed/table/*.yaml", "watch/causes.yaml")
+_TABLES = ("verdict/diagnosis/table/*.yaml", "watch/causes.yaml")
 _REST = re.compile(r"(?<![\w.*/+-])1 - ")  # the 1 of `1 - x`
 _WRONG = {
     r"(?<![\w.])\d+(?:\.\d+)?": "a number",

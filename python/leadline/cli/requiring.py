@@ -15,8 +15,8 @@ from leadline.errors import SpecError, UsageError
 
 if TYPE_CHECKING:
     from leadline.plan.model import Plan
-    from leadline.verdict.bounded.requirements import Requirements
     from leadline.verdict.model import JudgedRequirement
+    from leadline.verdict.requirements.requirements import Requirements
     from leadline.yamlio.yaml_source import Document
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
@@ -57,7 +57,7 @@ def read_required(path: Path) -> Requirements:
 
 def read_required_with_places(path: Path) -> tuple[Requirements, Document]:
     """The same with its lines."""
-    from leadline.verdict.bounded.requirements import read_with_places
+    from leadline.verdict.requirements.requirements import read_with_places
     from leadline.yamlio.yaml_source import SOURCE_MAX_BYTES
 
     try:
@@ -93,7 +93,7 @@ def check_required(asked: Requirements | None, plan: Plan, say: Callable[[str], 
 def say_required(found: Iterable[JudgedRequirement]) -> None:
     """Each that is not met or undecided, on standard error, as gates are."""
     from leadline.units import printable
-    from leadline.verdict.bounded.messages import deciding
+    from leadline.verdict.requirements.messages import deciding
 
     for one in found:
         why, decides = one.why, one.decides

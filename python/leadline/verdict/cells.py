@@ -17,11 +17,11 @@ from leadline.verdict.codes.implausible import outrunning, overtaking
 from leadline.verdict.codes.judge import judge
 from leadline.verdict.codes.load import unattributed
 from leadline.verdict.codes.steadiness import is_shift
+from leadline.verdict.degraded.states import asked_degraded
 from leadline.verdict.faulted import fault_spans
 from leadline.verdict.inputs import Material
 from leadline.verdict.kinds import judged, metric_kind
 from leadline.verdict.model import Cell, CellShown, Curve, Line, Origin, Quantity, TrialView, Validity
-from leadline.verdict.unclean.states import asked_degraded
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from leadline.foreign import UNTOUCHED, reading
 from leadline.store.index import IndexRow, journal_size
 from leadline.store.reader import Result, open_result
 from leadline.verdict.cells import CellFigures, judge_figures
-from leadline.verdict.compared.conditions import stored_conditions
+from leadline.verdict.comparisons.conditions import stored_conditions
 from leadline.verdict.inputs import read_material
 from leadline.verdict.model import Cell
 

@@ -11,8 +11,8 @@ from leadline.knowledge.tables import table_of
 from leadline.study.left_out import LeftOut
 from leadline.study.schemes import access
 from leadline.units import format_number, format_quantity
-from leadline.verdict.compared.deciding import decide
-from leadline.verdict.compared.pair import Pair
+from leadline.verdict.comparisons.deciding import decide
+from leadline.verdict.comparisons.pair import Pair
 from leadline.verdict.kinds import metric_kind
 from leadline.verdict.model import Quantity, Statement
 from leadline.verdict.ways import EMULATED, MeasuredWay, WayColumn

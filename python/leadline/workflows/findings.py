@@ -18,7 +18,7 @@ from leadline.analysis.statistics.means import Estimate
 from leadline.analysis.statistics.multiplicity import ALPHA, holm_levels
 from leadline.analysis.statistics.welch import WelchRatio, mean_of_values, welch_ratio
 from leadline.store.reader import Result
-from leadline.verdict.compared.deciding import correction_words, outcome_of
+from leadline.verdict.comparisons.deciding import correction_words, outcome_of
 from leadline.verdict.model import FigureRow, FigureTable, Findings, Outcome, Quantity, Statement
 from leadline.verdict.private import HOST, private_texts
 from leadline.verdict.sections.section import Frame

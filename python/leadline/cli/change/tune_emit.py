@@ -104,7 +104,7 @@ def _evidence(result: Path) -> tuple[Evidence, ...]:
     from leadline.store.reader import open_result
     from leadline.tuning.emitting.evidence import evidence_of
     from leadline.verdict.findings import proof_of
-    from leadline.verdict.proved.messages import VERDICTS, verdict_sentence
+    from leadline.verdict.proofs.messages import VERDICTS, verdict_sentence
 
     found = proof_of(open_result(result))
     if found is None:

@@ -72,7 +72,7 @@ def command(
 
 
 def _check_cause(cause: str) -> None:
-    from leadline.verdict.diagnosed.causes import causes
+    from leadline.verdict.diagnosis.causes import causes
     from leadline.yamlio.problems import suggest
 
     known = [one.name for one in causes()]

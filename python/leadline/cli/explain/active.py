@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from leadline.plan.model import Plan, PlannedCell
     from leadline.store.reader import Result
     from leadline.study.study import Study
-    from leadline.verdict.diagnosed.experiments import ChosenExperiment, Decided, Prediction
-    from leadline.verdict.diagnosed.of_result import CellDiagnosed
+    from leadline.verdict.diagnosis.experiments import ChosenExperiment, Decided, Prediction
+    from leadline.verdict.diagnosis.of_result import CellDiagnosed
 
 _BEFORE, _CHANGED = "as_it_was", "changed"
 _BLOCKS, _BLOCKS_MIN = 4, 2
@@ -56,8 +56,8 @@ def decide_by_experiment(directory: Path, wanted: str | None, asked: AskedExperi
     from leadline.observe.hang_guard import temporary_directory
     from leadline.store.making import temporary
     from leadline.store.reader import open_result
-    from leadline.verdict.diagnosed.experiments import choose, possible
-    from leadline.verdict.diagnosed.of_result import diagnose_result
+    from leadline.verdict.diagnosis.experiments import choose, possible
+    from leadline.verdict.diagnosis.of_result import diagnose_result
 
     require_trust(directory, "make an experiment by it", trusted=asked.trusted)
     result = open_result(directory)
@@ -181,7 +181,7 @@ def _confirm(yes: bool) -> None:
 def _decided(out: Path, plan: Plan, chosen: ChosenExperiment) -> Decided:
     from leadline.analysis.cells import compare_cells
     from leadline.store.reader import open_result
-    from leadline.verdict.diagnosed.experiments import decide
+    from leadline.verdict.diagnosis.experiments import decide
     from leadline.verdict.inputs import read_material
 
     tables = read_material(open_result(out), with_charts=False).tables

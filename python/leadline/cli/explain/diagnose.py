@@ -27,9 +27,9 @@ from leadline.units import quoted
 
 if TYPE_CHECKING:
     from leadline.store.reader import Result
-    from leadline.verdict.diagnosed.ceilings import RateCeilings
-    from leadline.verdict.diagnosed.judge import CauseNamed, Diagnosed
-    from leadline.verdict.diagnosed.of_result import CellDiagnosed
+    from leadline.verdict.diagnosis.ceilings import RateCeilings
+    from leadline.verdict.diagnosis.judge import CauseNamed, Diagnosed
+    from leadline.verdict.diagnosis.of_result import CellDiagnosed
 
 _LOOK, _LONGEST = "30s", "2m"
 
@@ -136,8 +136,8 @@ def _live(path: str, duration: str, shown: _OnScreen, *, as_json: bool, use_bpf:
     from leadline.observe.host.links import link_facts
     from leadline.observe.host.power import power_facts
     from leadline.observe.mounts.mounts import look
-    from leadline.verdict.diagnosed.document import FORMAT, figures_json, found_json
-    from leadline.verdict.diagnosed.live import Watched, diagnose_live
+    from leadline.verdict.diagnosis.document import FORMAT, figures_json, found_json
+    from leadline.verdict.diagnosis.live import Watched, diagnose_live
     from leadline.watch.figures import watch_facts
     from leadline.watch.sampler import watch
 
@@ -184,8 +184,8 @@ def _of_result(
 
 
 def _of_study(result: Result, wanted: str | None, shown: _OnScreen, *, as_json: bool) -> None:
-    from leadline.verdict.diagnosed.document import FORMAT, cell_json, figures_json
-    from leadline.verdict.diagnosed.of_result import diagnose_result
+    from leadline.verdict.diagnosis.document import FORMAT, cell_json, figures_json
+    from leadline.verdict.diagnosis.of_result import diagnose_result
 
     found = diagnose_result(result, wanted)
     if as_json:
@@ -202,7 +202,7 @@ def _of_study(result: Result, wanted: str | None, shown: _OnScreen, *, as_json: 
 
 def _print_table(found: tuple[CellDiagnosed, ...], word: str) -> None:
     """By target first, then a line each cell; the rest with --cell. `word` names the result in a shell."""
-    from leadline.verdict.diagnosed.by_target import by_target
+    from leadline.verdict.diagnosis.by_target import by_target
 
     for words in by_target(found):
         say(words)
@@ -236,7 +236,7 @@ def _print_cell(one: CellDiagnosed, *, whole: bool) -> None:
 
 
 def _print_found(found: Diagnosed, should: RateCeilings | None, *, whole: bool) -> None:
-    from leadline.verdict.diagnosed.judge import titled
+    from leadline.verdict.diagnosis.judge import titled
 
     if found.named:
         say(f"Bound by: {titled(found.named)}.")
@@ -273,7 +273,7 @@ def _print_should(should: RateCeilings | None) -> None:
 
 
 def _print_cause(cause: CauseNamed) -> None:
-    from leadline.verdict.diagnosed.unseen import measured_by
+    from leadline.verdict.diagnosis.unseen import measured_by
 
     entry = cause.entry
     say(f"  {entry.means}")
@@ -288,7 +288,7 @@ def _print_cause(cause: CauseNamed) -> None:
 
 def _span(cause: CauseNamed) -> str:
     """The shares of its trials, and of what they are."""
-    from leadline.verdict.diagnosed.causes import SHARE_KINDS
+    from leadline.verdict.diagnosis.causes import SHARE_KINDS
 
     if cause.shares is None:
         return "how much it takes is not measured"
@@ -308,7 +308,7 @@ def _print_way(found: Diagnosed) -> None:
 def _print_budget(found: Diagnosed) -> None:
     """One bar, and the segments that its letters are."""
     from leadline.units import format_latency
-    from leadline.verdict.diagnosed.budget import bar_of, nothing_seen
+    from leadline.verdict.diagnosis.budget import bar_of, nothing_seen
 
     if found.budget is None:
         return
@@ -325,7 +325,7 @@ def _print_budget(found: Diagnosed) -> None:
 
 def _print_open(found: Diagnosed, *, whole: bool) -> None:
     """The three steps that settle most causes, or all of them with the names of causes and metrics."""
-    from leadline.verdict.diagnosed.unseen import MOST, steps
+    from leadline.verdict.diagnosis.unseen import MOST, steps
 
     if not found.open or (not whole and found.named and (found.named[0].share or 0.0) >= 0.5):
         return

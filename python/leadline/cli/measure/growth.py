@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from leadline.plan.model import Plan
     from leadline.run.model import Growth, RunOptions
     from leadline.store.journal import Event
-    from leadline.verdict.compared.stopping import WorkState
+    from leadline.verdict.comparisons.stopping import WorkState
 
 
 def make_growth(path: Path) -> Growth:
@@ -50,7 +50,7 @@ def _of_sweeps(path: Path, plan: Plan) -> Sequence[str]:
 def _of_works(path: Path, plan: Plan, options: RunOptions) -> Sequence[str]:
     """The next block of the works that are no sweeps."""
     from leadline.plan.sweeps import without_sweeps
-    from leadline.verdict.compared.stopping import next_works
+    from leadline.verdict.comparisons.stopping import next_works
 
     plan = without_sweeps(plan)
     if not plan.cells:
@@ -66,7 +66,7 @@ def _until_enough(path: Path, plan: Plan) -> Sequence[str]:
     from leadline.analysis.duration import spent_s
     from leadline.store.reader import open_result
     from leadline.study.study import Study
-    from leadline.verdict.compared.enough import enough_blocks
+    from leadline.verdict.comparisons.enough import enough_blocks
     from leadline.verdict.inputs import tables_of
 
     result = open_result(path)
@@ -87,7 +87,7 @@ def states_of(path: Path, plan: Plan) -> tuple[WorkState, ...]:
     """How narrow each work's interval is by what is stored so far."""
     from leadline.store.reader import open_result
     from leadline.study.study import Study
-    from leadline.verdict.compared.stopping import work_states
+    from leadline.verdict.comparisons.stopping import work_states
     from leadline.verdict.inputs import tables_of
 
     result = open_result(path)

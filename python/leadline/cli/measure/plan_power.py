@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from leadline.analysis.cells import CellTable
     from leadline.plan.model import Plan
     from leadline.study.study import Study
-    from leadline.verdict.compared.enough import PlannedLevel
+    from leadline.verdict.comparisons.enough import PlannedLevel
 
 # Stated, not measured: about what ratios on memory, of random and of sequential disk I/O vary by.
 ASSUMED_VARIATIONS = (0.02, 0.10, 0.25)
@@ -26,7 +26,7 @@ def power_lines(plan: Plan, like: Path | None, metrics: tuple[str, ...]) -> tupl
     """Sentences on the smallest difference, from assumed variations or those of the result `like`."""
     if plan.blocks < 2:
         return ("one block finds no difference: there is no interval",)
-    from leadline.verdict.compared.enough import planned_level
+    from leadline.verdict.comparisons.enough import planned_level
 
     asked = planned_level(plan, metrics)
     count = asked.comparisons
@@ -111,7 +111,7 @@ def _measured(plan: Plan, like: Path, metrics: tuple[str, ...]) -> Mapping[str, 
 
 def _series(stored: Plan, like: Path, metrics: tuple[str, ...]) -> Iterator[tuple[str, list[float]]]:
     from leadline.store.reader import open_result
-    from leadline.verdict.compared.comparisons import asked_metrics
+    from leadline.verdict.comparisons.comparisons import asked_metrics
     from leadline.verdict.inputs import tables_of
 
     tables = tables_of(open_result(like), stored)

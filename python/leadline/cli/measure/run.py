@@ -59,8 +59,8 @@ if TYPE_CHECKING:
     from leadline.store.acting import SeenManifest
     from leadline.study.study import Study
     from leadline.study.target import TargetFacts
-    from leadline.verdict.bounded.requirements import Requirements
     from leadline.verdict.gates import Gate
+    from leadline.verdict.requirements.requirements import Requirements
 
 
 @dataclass(frozen=True)

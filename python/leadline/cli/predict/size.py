@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from leadline.sizing.hardware import Catalogue
     from leadline.sizing.moved import Inputs
     from leadline.sizing.view import ShownSizing
-    from leadline.verdict.bounded.requirements import Requirements
+    from leadline.verdict.requirements.requirements import Requirements
 
 
 def print_sizing(view: ShownSizing) -> None:

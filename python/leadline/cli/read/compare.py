@@ -45,8 +45,8 @@ def command(
     """
     from leadline import units
     from leadline.store.reader import open_result
-    from leadline.verdict.compared.copies import in_common
-    from leadline.verdict.compared.two_results import apart_from_figures, compare_results
+    from leadline.verdict.comparisons.copies import in_common
+    from leadline.verdict.comparisons.two_results import apart_from_figures, compare_results
     from leadline.verdict.kinds import known_metrics
 
     for metric in metrics:

@@ -56,7 +56,7 @@ def command(
     """
     from leadline import units
     from leadline.store.reader import open_result
-    from leadline.verdict.compared.regression import check_regression
+    from leadline.verdict.comparisons.regression import check_regression
     from leadline.verdict.kinds import known_metrics
 
     for metric in metrics:

@@ -16,7 +16,7 @@ from leadline.cli.read.indexes import say_left_out
 from leadline.errors import ResultError, UsageError
 
 if TYPE_CHECKING:
-    from leadline.verdict.compared.hosts import HostComparisons
+    from leadline.verdict.comparisons.hosts import HostComparisons
 
 
 @click.command(short_help="Compare results of several hosts: is it the host or the file system?")
@@ -41,7 +41,7 @@ def command(
     """
     from leadline import units
     from leadline.store.reader import open_result
-    from leadline.verdict.compared.hosts import compare_hosts, host_view
+    from leadline.verdict.comparisons.hosts import compare_hosts, host_view
     from leadline.verdict.kinds import known_metrics
 
     if len(results) < 2:
@@ -65,7 +65,7 @@ def command(
 def _show(found: HostComparisons, *, as_json: bool) -> None:
     from leadline.report.renderers.show_json import comparison_to_json
     from leadline.report.renderers.terminal import print_comparisons
-    from leadline.verdict.compared.hosts import words
+    from leadline.verdict.comparisons.hosts import words
 
     parts = {"file_system": found.file_system, "host": found.host, "interaction": found.interaction}
     if as_json:

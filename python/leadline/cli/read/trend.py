@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from leadline.store.index import Indexed
-    from leadline.verdict.compared.conditions import Conditions, Differences
+    from leadline.verdict.comparisons.conditions import Conditions, Differences
 
 _ROWS_SHOWN = 20
 _LINE_WIDTH = 60
@@ -146,7 +146,7 @@ def _notes(figure: str, points: Sequence[Indexed], *, across_jobs: bool) -> tupl
 
     Raises UsageError where they ran different jobs, unless that is asked for (`across_jobs`).
     """
-    from leadline.verdict.compared.conditions import require_same_jobs
+    from leadline.verdict.comparisons.conditions import require_same_jobs
 
     notes: list[str] = []
     for found, where in _changes([item for item, _ in _usable(points)], notes):
@@ -157,7 +157,7 @@ def _notes(figure: str, points: Sequence[Indexed], *, across_jobs: bool) -> tupl
 
 def _changes(points: Sequence[Indexed], notes: list[str]) -> Iterator[tuple[Differences, tuple[Path, Path]]]:
     """What differs from each group of points, of the same job and conditions, to the next new one."""
-    from leadline.verdict.compared.conditions import differences_of
+    from leadline.verdict.comparisons.conditions import differences_of
 
     kinds: dict[tuple[str, str], Indexed] = {}
     for item in points:
@@ -174,7 +174,7 @@ def _changes(points: Sequence[Indexed], notes: list[str]) -> Iterator[tuple[Diff
 def _conditions(item: Indexed, notes: list[str]) -> Conditions | None:
     from leadline.errors import ResultError
     from leadline.store.reader import check_manifest
-    from leadline.verdict.compared.conditions import stored_conditions
+    from leadline.verdict.comparisons.conditions import stored_conditions
 
     try:
         return stored_conditions(item.path, check_manifest(item.path))[item.row.cell]

@@ -20,9 +20,9 @@ from leadline.verdict.answers import messages
 from leadline.verdict.answers.certain import named, usable
 from leadline.verdict.answers.leading import find_leaders
 from leadline.verdict.answers.together import together
-from leadline.verdict.compared.comparisons import asked_metrics
-from leadline.verdict.compared.learned import FEW_BLOCKS
-from leadline.verdict.compared.more_blocks import LARGEST, MOST_BLOCKS, difference_words
+from leadline.verdict.comparisons.comparisons import asked_metrics
+from leadline.verdict.comparisons.learned import FEW_BLOCKS
+from leadline.verdict.comparisons.more_blocks import LARGEST, MOST_BLOCKS, difference_words
 from leadline.verdict.interface import KindAnswer
 from leadline.verdict.kinds import metric_kind, metric_part
 from leadline.verdict.model import UNUSABLE, Cell, Comparison, Quantity, TargetView, part_label

@@ -12,8 +12,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from leadline.analysis.cells import CellTable, compare_cells
-from leadline.verdict.compared.deciding import decide
-from leadline.verdict.compared.pair import Pair
+from leadline.verdict.comparisons.deciding import decide
+from leadline.verdict.comparisons.pair import Pair
 from leadline.verdict.model import UNUSABLE, Comparison, worst
 from leadline.verdict.sections.answer import AskedFigure
 

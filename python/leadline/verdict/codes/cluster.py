@@ -8,8 +8,8 @@ from typing import Any
 
 from leadline.verdict.codes.case import Case, Rule
 from leadline.verdict.codes.catalogue import catalogue
+from leadline.verdict.degraded.states import moods_of
 from leadline.verdict.model import Code
-from leadline.verdict.unclean.states import moods_of
 
 # A cluster with room on average may hold one OSD, or a pool with a quota, that has none.
 _FULL_CHECKS = frozenset(

@@ -1,0 +1,133 @@
+"""The table of block sizes and protections: bandwidth, operations and latency, as architects compare them.
+
+One row for each pattern, block size and target, with how the target's pool is protected; the same as bars.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from leadline.study.target import TargetFacts
+from leadline.units import format_size
+from leadline.verdict.model import Cell, FigureRow, FigureTable, Quantity, TargetView
+from leadline.verdict.protections.per_device import PerDevice
+from leadline.verdict.sections.charts import GroupedBar, GroupedBars
+from leadline.verdict.sections.section import Item, Panels, Section, Words
+
+_KEYS = ("Pattern", "I/O size", "In flight", "Target", "Protection")
+_COLUMNS = ("Bandwidth", "Operations", "Average latency")
+_PER_DEVICE = ("Bandwidth per device", "Operations per device")
+_NOTE = (
+    "Bandwidth in bytes of the application, latency from the submission of an operation to its end; of mixed"
+    " patterns the latency is that of reads. In flight: threads times operations of each, as asked for; where"
+    " a client takes fewer at a time, an operation's time begins when it is taken."
+)
+_DEVICES = (
+    " Per device: divided by the OSDs that were in, each taken as one device, and only where these devices"
+    " were what the cell is bound by."
+)
+_NO_POOL = "\u2013"  # a target without a pool, or one of which the cluster did not say how it is protected
+
+
+def protected_section(
+    cells: Sequence[Cell], targets: Sequence[TargetView], per_device: PerDevice
+) -> Section | None:
+    """None where no pattern was measured with two block sizes on a target."""
+    chosen = compared_sizes(cells)
+    if not chosen:
+        return None
+    protections = protections_of(targets)
+    order = {view.name: place for place, view in enumerate(targets)}
+    rows = sorted(
+        chosen, key=lambda one: (_place(chosen, one), one.shown.block_bytes or 0, order[one.target])
+    )
+    said = [Item(one.text, doubtful=False) for one in per_device.statements]
+    words = (Words(tuple(said), title="Per device"),) if said else ()
+    return Section(
+        "protections",
+        "Block sizes and protections",
+        (_table(rows, protections, per_device), *_bars(rows, protections), *words),
+        "Sizes",
+        leads=True,
+        in_csv=False,
+    )
+
+
+def compared_sizes(cells: Sequence[Cell]) -> list[Cell]:
+    """The cells of patterns that were measured with several block sizes."""
+    sizes: dict[str, set[int]] = {}
+    for cell in cells:
+        if cell.shown.block_bytes and cell.swept is None:
+            sizes.setdefault(cell.shown.pattern, set()).add(cell.shown.block_bytes)
+    return [
+        cell
+        for cell in cells
+        if cell.shown.block_bytes and cell.swept is None and len(sizes[cell.shown.pattern]) > 1
+    ]
+
+
+def protections_of(targets: Sequence[TargetView]) -> dict[str, str]:
+    """`3x` or `EC 2+1` by target; a dash where there is no pool, or nobody said."""
+    found = {}
+    for view in targets:
+        ceph = TargetFacts.from_json(view.facts).ceph if "access" in view.facts else None
+        found[view.name] = (ceph.protection_words if ceph else None) or _NO_POOL
+    return found
+
+
+def _place(cells: Sequence[Cell], cell: Cell) -> int:
+    """Of a pattern, in the order of the study."""
+    return [one.shown.pattern for one in cells].index(cell.shown.pattern)
+
+
+def _table(rows: Sequence[Cell], protections: Mapping[str, str], per_device: PerDevice) -> FigureTable:
+    divided = any(per_device.devices(cell) for cell in rows)
+    return FigureTable(
+        "protections",
+        "By pattern, size and protection",
+        _KEYS,
+        (*_COLUMNS, *(_PER_DEVICE if divided else ())),
+        tuple(_row(cell, protections, per_device, divided=divided) for cell in rows),
+        _NOTE + (_DEVICES if divided else ""),
+    )
+
+
+def _row(cell: Cell, protections: Mapping[str, str], per_device: PerDevice, *, divided: bool) -> FigureRow:
+    figures = [_figure(cell, name, unit) for name, unit in (("bandwidth", "B/s"), ("iops", "1/s"))]
+    latency = _figure(cell, "latency_mean" if "latency_mean" in cell.metrics else "read_latency_mean", "ns")
+    each = [per_device.divided(cell, one) for one in figures] if divided else []
+    keys = (
+        cell.shown.pattern,
+        format_size(cell.shown.block_bytes or 0),
+        "" if cell.shown.in_flight is None else f"{cell.shown.in_flight}",
+        cell.target,
+        protections[cell.target],
+    )
+    return FigureRow(keys, (*figures, latency, *each), cell.validity.state)
+
+
+def _figure(cell: Cell, metric: str, unit: str) -> Quantity:
+    found = cell.metrics.get(metric)
+    return found if found is not None else Quantity(None, unit, reason="not measured")
+
+
+def _bars(rows: Sequence[Cell], protections: Mapping[str, str]) -> tuple[Panels, ...]:
+    """A panel for each pattern: bandwidth by block size, a bar for each target."""
+    charts = []
+    for place, pattern in enumerate(dict.fromkeys(cell.shown.pattern for cell in rows)):
+        bars = tuple(
+            GroupedBar(
+                format_size(cell.shown.block_bytes or 0),
+                cell.target,
+                f"{cell.target} {protections[cell.target]}".removesuffix(f" {_NO_POOL}"),
+                _figure(cell, "bandwidth", "B/s"),
+                cell.validity.state,
+            )
+            for cell in rows
+            if cell.shown.pattern == pattern
+        )
+        charts.append(GroupedBars(f"protections-{place}", pattern, bars))
+    title = "Bandwidth by block size and protection"
+    known = [f"{name} {how}" for name, how in protections.items() if how != _NO_POOL]
+    note = f"Protection: {', '.join(known)}." if known else ""
+    return (Panels((tuple(charts),), title, note, legend=True, still=True),)
