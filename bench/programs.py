@@ -123,7 +123,7 @@ def logged_by_darshan(library: Path, words: list[str], directory: Path) -> list[
 
 def traced(via: str, words: list[str], directory: Path, darshan: Path | None) -> Any:
     """The tables of one run; `darshan` is its library, needed for that tracer only."""
-    from leadline.tracing.sources.darshan.tables import read_darshan
+    from leadline.tracing.sources.darshan_tables import read_darshan
     from leadline.tracing.sources.launch import resolve, run_traced
     from leadline.tracing.sources.sources import Bounds, BpfSource, PreloadSource
     from leadline.tracing.sources.strace import read_strace

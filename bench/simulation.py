@@ -13,10 +13,9 @@ from dataclasses import dataclass
 from statistics import median_high
 from typing import Any
 
-from leadline.simulation.model import SimulatedCluster
+from leadline.simulation.model import SimulatedCluster, parse_work
 from leadline.simulation.parameters import catalogue
 from leadline.simulation.simulate import simulate
-from leadline.simulation.works import parse_work
 from simulation_clusters import castor, even
 from simulation_inferred import lines as inferred_lines
 from simulation_page import LAB_NOTES, lab_lines, lab_points

@@ -16,10 +16,9 @@ from typing import Any
 from scipy import stats
 
 from leadline.analysis.models.copies import run_time
-from leadline.simulation.model import SimulatedCluster
+from leadline.simulation.model import SimulatedCluster, parse_work
 from leadline.simulation.parameters import catalogue
 from leadline.simulation.simulate import simulate
-from leadline.simulation.works import parse_work
 from simulation_clusters import castor
 
 _CASTOR_BYTES_S = 2.2e9

@@ -65,7 +65,7 @@ def _strace_logs(corpus: Path, work: Path) -> None:
 
 
 def _log(path: Path) -> object:
-    from leadline.tracing.sources.preload_tables import tables
+    from leadline.tracing.sources.preload import tables
 
     return tables([str(path)], started_unix_ns=0, copy=0)
 
@@ -80,7 +80,7 @@ def _logs(corpus: Path, work: Path) -> None:
 
 
 def _darshan(path: Path) -> object:
-    from leadline.tracing.sources.darshan.tables import read_darshan
+    from leadline.tracing.sources.darshan_tables import read_darshan
 
     return read_darshan([path])
 
@@ -374,8 +374,8 @@ def _record(path: Path) -> object:
 
 READERS = {
     "strace": Reader("leadline.tracing.sources.strace", 1 << 13, _strace, _strace_logs),
-    "log": Reader("leadline.tracing.sources.preload_tables", 2 * _LOG_BYTES, _log, _logs),
-    "darshan": Reader("leadline.tracing.sources.darshan.tables", 1 << 14, _darshan, _darshan_logs),
+    "log": Reader("leadline.tracing.sources.preload", 2 * _LOG_BYTES, _log, _logs),
+    "darshan": Reader("leadline.tracing.sources.darshan_tables", 1 << 14, _darshan, _darshan_logs),
     "manifest": Reader(
         "leadline.verdict.findings",
         1 << 13,

@@ -19,7 +19,7 @@ from typing import Any
 import pytest
 
 from leadline.tracing.sources.bpf import unavailable
-from leadline.tracing.sources.lives.blocked import call_of
+from leadline.tracing.sources.waits import call_of
 from mount_loads import load
 from support import Command, command_line
 

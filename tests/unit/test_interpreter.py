@@ -17,7 +17,7 @@ from leadline.check.storage.places import DevicePlace
 from leadline.check.storage.request import DeviceChild, NotAnsweredError
 from leadline.cli.explain.check_members import LabMembers, echoes
 from leadline.errors import UsageError
-from leadline.tracing.sources.darshan import log
+from leadline.tracing.sources import darshan_tables
 
 
 @pytest.fixture
@@ -33,7 +33,7 @@ def planted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_the_reader_of_darshan_logs_takes_no_module_of_the_working_directory(planted: Path) -> None:
     with pytest.raises(UsageError):
-        log._run_reader(planted.parent / "no.darshan", planted.parent)
+        darshan_tables._run_reader(planted.parent / "no.darshan", planted.parent)
     assert not planted.exists()
 
 

@@ -12,9 +12,8 @@ from leadline.errors import ResultError, SpecError, UsageError
 from leadline.observe.mounts.mounts import inspect
 from leadline.plan.make import Host, make_plan
 from leadline.published.document import read_published
-from leadline.published.findings import published_findings, published_view
+from leadline.published.findings import PublishedView, published_findings, published_view
 from leadline.published.store import write_published
-from leadline.published.view import PublishedView
 from leadline.report import render
 from leadline.store.reader import open_result
 from leadline.study.library import load_study

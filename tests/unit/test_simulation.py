@@ -14,12 +14,10 @@ from leadline.analysis.models.simple import Protection
 from leadline.cli.main import run_command_line
 from leadline.errors import LeadlineError, SpecError, UsageError
 from leadline.simulation.crush import placed
-from leadline.simulation.demands import Demand
-from leadline.simulation.model import SimulatedCluster, SimulatedWork
+from leadline.simulation.demands import Demand, max_min, solve
+from leadline.simulation.model import SimulatedCluster, SimulatedWork, parse_work
 from leadline.simulation.parameters import catalogue, read_parameters
-from leadline.simulation.rates import max_min, solve
 from leadline.simulation.simulate import STANDING, simulate
-from leadline.simulation.works import parse_work
 
 needs_crush = pytest.mark.skipif(shutil.which("crushtool") is None, reason="ceph-base is not installed")
 REPLICATED = Protection(copies=3)
@@ -76,7 +74,7 @@ def test_what_does_not_settle_is_an_error_and_a_draw_of_it_a_warning(monkeypatch
     assert len(found.warnings) == 1
     assert "not settled: in 2 of 20 draws" in found.warnings[0]
     assert simulate(cluster(), [work], catalogue(), draws=20).warnings == ()
-    monkeypatch.setattr("leadline.simulation.rates.ROUNDS", 1)
+    monkeypatch.setattr("leadline.simulation.demands.ROUNDS", 1)
     with pytest.raises(LeadlineError, match="did not settle"):
         simulate(cluster(), [work], catalogue(), draws=20)
 

@@ -14,10 +14,9 @@ from leadline.cli.predict.calibrating import calibrated, parameters_text, usable
 from leadline.errors import SpecError, UsageError
 from leadline.simulation.calibrate import Calibration, ObservedCell, calibrate
 from leadline.simulation.demands import demands
-from leadline.simulation.model import SimulatedCluster
+from leadline.simulation.model import SimulatedCluster, parse_work
 from leadline.simulation.parameters import COMMON, Parameters, catalogue, read_own_parameters
 from leadline.simulation.simulate import once, places
-from leadline.simulation.works import parse_work
 
 needs_crush = pytest.mark.skipif(shutil.which("crushtool") is None, reason="ceph-base is not installed")
 NAMES = ("host0", "host1", "host2")

@@ -12,12 +12,10 @@ from leadline.analysis.models.simple import Protection
 from leadline.cli.main import run_command_line
 from leadline.errors import UsageError
 from leadline.simulation.course import courses
-from leadline.simulation.model import SimulatedCluster
+from leadline.simulation.model import SimulatedCluster, parse_work
 from leadline.simulation.parameters import catalogue
-from leadline.simulation.phases import Phase, failure
-from leadline.simulation.recovery import RecoveryAsked, damaged, moved
+from leadline.simulation.phases import Phase, RecoveryAsked, damaged, failure, moved
 from leadline.simulation.simulate import simulate
-from leadline.simulation.works import parse_work
 
 needs_crush = pytest.mark.skipif(shutil.which("crushtool") is None, reason="ceph-base is not installed")
 TB = 1e12

@@ -17,8 +17,7 @@ from leadline.sizing.designs import (
     least_rebuild_s,
     link_headroom,
 )
-from leadline.sizing.hardware import Catalogue, built_in, read_catalogue
-from leadline.sizing.links import GOODPUT
+from leadline.sizing.hardware import GOODPUT, Catalogue, built_in, read_catalogue
 from leadline.sizing.request import AskedSizing
 from leadline.verdict.requirements.requirements import Requirements, read_requirements
 

@@ -18,8 +18,7 @@ from leadline.cli.main import leadline
 from leadline.errors import SpecError
 from leadline.sizing.degraded import DegradedDesign, degraded
 from leadline.sizing.designs import PerDeviceRate, design_of, designs, device_times, lacks
-from leadline.sizing.hardware import Catalogue, read_catalogue
-from leadline.sizing.links import GOODPUT
+from leadline.sizing.hardware import GOODPUT, Catalogue, read_catalogue
 from leadline.sizing.moved import Inputs
 from leadline.sizing.request import AskedSizing
 from leadline.sizing.view import shown, state_lines

@@ -16,8 +16,7 @@ from leadline.errors import SpecError, UsageError
 from leadline.lab.network.topology_file import read_topology
 from leadline.report.renderers.sizing import sizing_html
 from leadline.sizing.designs import designs, link_headroom
-from leadline.sizing.hardware import Catalogue, read_catalogue
-from leadline.sizing.links import GOODPUT
+from leadline.sizing.hardware import GOODPUT, Catalogue, read_catalogue
 from leadline.sizing.moved import Inputs, changed, sensitivity
 from leadline.sizing.small import Carried, in_small
 from leadline.sizing.view import shown

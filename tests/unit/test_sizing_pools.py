@@ -14,8 +14,7 @@ from leadline.errors import SpecError
 from leadline.lab.network.topology_file import read_topology
 from leadline.sizing.degraded import degraded
 from leadline.sizing.designs import design_of, designs, lacks
-from leadline.sizing.hardware import Catalogue, read_catalogue
-from leadline.sizing.links import GOODPUT
+from leadline.sizing.hardware import GOODPUT, Catalogue, read_catalogue
 from leadline.sizing.moved import Inputs, sensitivity
 from leadline.sizing.request import AskedSizing
 from leadline.sizing.small import in_small

@@ -15,9 +15,9 @@ from made_studies import random_io, store
 from leadline.cli.main import leadline
 from leadline.cli.predict.measured import MeasuredRates, add_ranks, measured_in
 from leadline.errors import SpecError
+from leadline.sizing.gateways import PerRankRate, busiest, rank_words, ranks_counted
 from leadline.sizing.hardware import built_in
 from leadline.sizing.moved import Inputs, changed
-from leadline.sizing.ranks import PerRankRate, busiest, rank_words, ranks_counted
 from leadline.sizing.request import AskedSizing, MetadataNeed
 from leadline.verdict.diagnosis.judge import Diagnosed
 from leadline.verdict.diagnosis.of_result import CellDiagnosed

@@ -16,8 +16,7 @@ from leadline.cli.main import leadline
 from leadline.cli.predict.populations import with_works
 from leadline.cli.requiring import read_required_with_places
 from leadline.errors import SpecError, UsageError
-from leadline.sizing.request import AskedSizing
-from leadline.sizing.worked import WorkedOut, shown_works
+from leadline.sizing.request import AskedSizing, WorkedOut, shown_works
 from leadline.tracing.store import create_trace_result
 from leadline.verdict.requirements.requirements import Requirements
 

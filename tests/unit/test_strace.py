@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from leadline.errors import UsageError
 from leadline.store.reader import open_result
-from leadline.tracing.counted.paths import STREAM
+from leadline.tracing.paths import STREAM
 from leadline.tracing.sources.strace import read_strace
 from leadline.tracing.sources.strace_lines import (
     Begun,

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from trace_tables import SECOND, file_row, files_table, process, tables
 
-from leadline.tracing.counted.slowest import slowest_process
 from leadline.tracing.figures import shares, speeds, wall_seconds
+from leadline.tracing.slowest import slowest_process
 from leadline.tracing.tables import TraceTables
 
 

@@ -15,9 +15,11 @@ from leadline.report import render
 from leadline.report.redact import redacted
 from leadline.report.screen.screen import lines_of, screen_of
 from leadline.store.reader import open_result
-from leadline.tracing.counted.belongs import named_places
-from leadline.tracing.counted.lives import ALL_RANKS, by_life, lives, ranks_behind
-from leadline.tracing.counted.paths import (
+from leadline.tracing.findings import trace_views
+from leadline.tracing.lives import ALL_RANKS, by_life, lives, ranks_behind
+from leadline.tracing.mapped import named_places
+from leadline.tracing.model import TraceView
+from leadline.tracing.paths import (
     STREAM,
     is_stream_by_name,
     questions,
@@ -25,8 +27,6 @@ from leadline.tracing.counted.paths import (
     tidied,
     told,
 )
-from leadline.tracing.findings import trace_views
-from leadline.tracing.model import TraceView
 from leadline.tracing.store import create_trace_result
 from leadline.tracing.tables import TraceTables
 from leadline.verdict.findings import build_findings

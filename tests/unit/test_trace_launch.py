@@ -21,7 +21,7 @@ from leadline.tracing.sources.launch import (
     resolve,
     run_traced,
 )
-from leadline.tracing.sources.lives.survivors import SurvivorWait
+from leadline.tracing.sources.lives import SurvivorWait
 from leadline.tracing.sources.sources import check_space
 from leadline.tracing.tables import TraceTables
 

@@ -12,8 +12,7 @@ import pytest
 from trace_tables import SECOND, file_row, files_table, process, segment, segments_table, tables
 
 from leadline.tracing.figures import shares
-from leadline.tracing.sources.lives.last_seen import with_last_seen
-from leadline.tracing.sources.lives.watch import EndWatch, SeenEnd, kernel_start
+from leadline.tracing.sources.lives import EndWatch, SeenEnd, kernel_start, with_last_seen
 
 
 def test_the_last_record_is_where_a_process_was_last_seen() -> None:

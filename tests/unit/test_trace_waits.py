@@ -15,8 +15,7 @@ import pytest
 from trace_tables import SECOND, process, tables
 
 from leadline.tracing.figures import shares
-from leadline.tracing.sources.lives.blocked import ASLEEP, FILE, LOCK, OTHER, PAGE, PEER, RUNNING, kind_of
-from leadline.tracing.sources.lives.waits import WaitWatch
+from leadline.tracing.sources.waits import ASLEEP, FILE, LOCK, OTHER, PAGE, PEER, RUNNING, WaitWatch, kind_of
 
 NUMBERS = {"x86_64": (230, 202, 61, 257, 0, 1), "aarch64": (115, 98, 260, 56, 63, 64)}
 SLEEP, FUTEX, WAIT, OPEN, READ, _ = NUMBERS[os.uname().machine]

@@ -18,7 +18,7 @@ from trace_tables import process
 from leadline.errors import SpecError
 from leadline.observe.mounts.mountinfo import Mount, parse_mountinfo, place_on
 from leadline.observe.mounts.users import unseen_words, users_of
-from leadline.tracing.sources.lives import blocked
+from leadline.tracing.sources import waits
 from leadline.tracing.sources.strace_world import call_kinds
 from leadline.tracing.tables import TraceTables, files_schema
 from leadline.watch.causes import judge, read_rules, rules
@@ -193,7 +193,7 @@ def test_a_thread_stands_in_a_call_only_where_it_had_no_cpu_in_between(tmp_path:
 
 
 def test_every_call_that_a_thread_can_stand_in_is_of_a_known_kind() -> None:
-    names = set(blocked._CALL_ON_A_FILE.values())
+    names = set(waits._CALL_ON_A_FILE.values())
     assert len(names) > 20
     assert names <= call_kinds().keys()
 

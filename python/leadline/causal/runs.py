@@ -16,7 +16,7 @@ from typing import Any
 from leadline.causal.model import CallSums, Condition
 from leadline.causal.profiling import RanOnce
 from leadline.errors import UsageError
-from leadline.tracing.counted.belongs import named_places
+from leadline.tracing.mapped import named_places
 from leadline.tracing.sources.launch import CopyEnd, run_traced
 from leadline.tracing.sources.preload import LOG_SUFFIX
 from leadline.tracing.sources.sources import Bounds, PreloadSource

@@ -3,18 +3,71 @@
 The score is the geometric mean of four bandwidths and of eight rates, and the root of their product
 (io500.org, "Rules"; `calc_score` in main.c of its source). Phases that visit the same files visit as many.
 The forms are those of all public submissions from 2017 on: the script's (`[RESULT] BW phase 1 ...`) and the
-program's. What was printed as GB/s is GiB/s: both divide IOR's MiB/s by 1024.
+program's. What was printed as GB/s is GiB/s: both divide IOR's MiB/s by 1024. IO500 copies the metrics of IOR
+and mdtest into its summary, so that their logs, where they lie beside it, confirm or refute each phase.
 """
 
 from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
-from leadline.imported.io500_logs import logged_metrics
+from leadline.foreign import read_plain
 from leadline.imported.tables import TableMaker
+
+LOG_BYTES_MAX = 1 << 20
+_OPERATIONS = {
+    "write": "File creation",
+    "stat": "File stat",
+    "read": "File read",
+    "delete": "File removal",
+}
+_LARGEST = re.compile(r"^Max (?:Write|Read):\s+(\d{1,12}(?:\.\d{1,9})?) MiB/sec", re.MULTILINE)
+
+
+def read_logs(directory: Path) -> dict[str, str]:
+    """The texts of a run's logs by phase: `ior-easy-write.txt`, or `ior_easy_write.txt` of the script.
+
+    One that is missing, too large or unreadable confirms nothing, and is left out.
+    """
+    found = {}
+    for phase in _phases():
+        for name in (phase.replace("_", "-"), phase):
+            try:
+                data = read_plain(directory / f"{name}.txt", LOG_BYTES_MAX)
+            except OSError:
+                continue
+            found[phase] = data.decode("utf-8", "replace")
+            break
+    return found
+
+
+def _phases() -> Iterator[str]:
+    for size in ("easy", "hard"):
+        yield from (f"ior_{size}_{kind}" for kind in ("write", "read"))
+        yield from (f"mdtest_{size}_{kind}" for kind in _OPERATIONS)
+
+
+def logged_metrics(logs: Mapping[str, str], phases: Iterable[str]) -> Iterator[tuple[str, str, str]]:
+    """(phase, value, unit) of each phase whose log has one other than 0, as it is printed there."""
+    for phase in phases:
+        program, _, rest = phase.partition("_")
+        kind = rest.rpartition("_")[2]
+        text = logs.get(phase, "")
+        if program == "ior":
+            match = _LARGEST.search(text) or re.search(
+                rf"^{kind} +(\d{{1,12}}(?:\.\d{{1,9}})?) ", text, re.MULTILINE
+            )
+        else:
+            match = re.search(
+                rf"^ +{_OPERATIONS.get(kind, kind)} *:? +(\d{{1,12}}(?:\.\d{{1,9}})?) ", text, re.MULTILINE
+            )
+        if match is not None and float(match[1]) > 0:
+            yield phase, match[1], "MiB/s" if program == "ior" else "IOPS"
+
 
 BYTES_MAX = 1 << 20
 SUMMARY = "result_summary.txt"

@@ -10,10 +10,9 @@ import numpy as np
 
 from leadline.errors import LeadlineError, UsageError
 from leadline.simulation.crush import groups_for, placed
-from leadline.simulation.demands import CLIENT_MESSENGER, CORES, Demand, demands
+from leadline.simulation.demands import CLIENT_MESSENGER, CORES, ROUNDS, Demand, Rates, demands, solve
 from leadline.simulation.model import SimulatedCluster, SimulatedWork
 from leadline.simulation.parameters import COMMON, Parameters
-from leadline.simulation.rates import ROUNDS, Rates, solve
 
 DRAWS = 200
 # What the figures were held against, and how it went: bench/simulation.md, which a test compares.

@@ -10,16 +10,16 @@ import math
 from dataclasses import dataclass
 
 from leadline.analysis.models.simple import Protection
-from leadline.sizing.hardware import HardwareHost
-from leadline.sizing.links import (
+from leadline.sizing.hardware import (
     ClientFlow,
+    HardwareHost,
     fullest_links,
     hosts_below,
+    rebuilt_of_pools,
     seconds_to_send,
     switches_for,
     times_carried,
 )
-from leadline.sizing.pools import rebuilt_of_pools
 from leadline.sizing.request import AskedSizing, Population, protection_of, quantity
 
 REBUILD = "rebuild"

@@ -13,9 +13,17 @@ from dataclasses import dataclass
 from leadline.analysis.models.simple import Protection
 from leadline.errors import UsageError
 from leadline.sizing.degraded import degraded, rebuilt_bytes, required_states
-from leadline.sizing.hardware import Catalogue, HardwareHost
-from leadline.sizing.links import ClientFlow, fullest_links, seconds_to_send, times_carried
-from leadline.sizing.pools import PoolHeld, fewest_hosts, pools_held
+from leadline.sizing.hardware import (
+    Catalogue,
+    ClientFlow,
+    HardwareHost,
+    PoolHeld,
+    fewest_hosts,
+    fullest_links,
+    pools_held,
+    seconds_to_send,
+    times_carried,
+)
 from leadline.sizing.request import AskedSizing, protection_of, quantity
 
 FURTHEST = 4.0  # times the devices that were measured; beyond, a figure is no figure

@@ -9,9 +9,8 @@ from typing import Any
 
 from leadline.sizing.degraded import DegradedDesign, required_states
 from leadline.sizing.designs import Design, PerDeviceRate, decides, device_words, lacks
-from leadline.sizing.gateways import PerGatewayRate, gateways_counted
+from leadline.sizing.gateways import PerGatewayRate, PerRankRate, busiest, gateways_counted, ranks_counted
 from leadline.sizing.moved import Inputs, sensitivity
-from leadline.sizing.ranks import PerRankRate, busiest, ranks_counted
 from leadline.sizing.view import degraded_of
 
 FORMAT = "leadline.sizing/1"

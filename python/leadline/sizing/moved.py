@@ -8,8 +8,7 @@ from dataclasses import dataclass, replace
 from leadline.errors import UsageError
 from leadline.sizing.designs import Design, design_of, designs, every_design
 from leadline.sizing.hardware import Catalogue
-from leadline.sizing.request import AskedSizing, Population, quantity
-from leadline.sizing.worked import WorkedOut
+from leadline.sizing.request import AskedSizing, Population, WorkedOut, quantity
 
 STEP = 0.1
 _TIMES_MOST = 1000.0

@@ -5,7 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from leadline.sizing.designs import Design
-from leadline.sizing.links import GOODPUT, ClientFlow, fullest_links, hosts_below, switches_for, times_carried
+from leadline.sizing.hardware import (
+    GOODPUT,
+    ClientFlow,
+    fullest_links,
+    hosts_below,
+    switches_for,
+    times_carried,
+)
 from leadline.sizing.moved import Inputs
 from leadline.sizing.request import Switched, protection_of
 

@@ -8,12 +8,10 @@ from dataclasses import dataclass
 
 from leadline.sizing.degraded import REBUILD, DegradedDesign, degraded, required_states, states_of
 from leadline.sizing.designs import Design, PerDeviceRate, decides, device_times, device_words, lacks
-from leadline.sizing.gateways import PerGatewayRate, gateway_words
+from leadline.sizing.gateways import PerGatewayRate, PerRankRate, gateway_words, rank_words
+from leadline.sizing.hardware import PoolHeld
 from leadline.sizing.moved import Inputs, sensitivity
-from leadline.sizing.pools import PoolHeld
-from leadline.sizing.ranks import PerRankRate, rank_words
-from leadline.sizing.request import AskedSizing, protection_of
-from leadline.sizing.worked import shown_works
+from leadline.sizing.request import AskedSizing, protection_of, shown_works
 from leadline.units import format_duration, format_number, format_rate, format_size
 
 UNKNOWN = "not known"

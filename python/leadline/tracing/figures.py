@@ -4,7 +4,7 @@ Two definitions of a share exist, and each figure says which it follows. Darshan
 files by run time times processes. Ours, where the source gives seconds by process, divides by process time:
 a process counts while it lives and has no living child (it waits for that then), but never for less than it
 spent in I/O. For one process both have the same denominator. What is left over, the rest, is computing as
-far as a CPU ran meanwhile, and else waiting (`counted/rest.py`).
+far as a CPU ran meanwhile, and else waiting (`slowest.py`).
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
-from leadline.tracing.counted.lives import by_life
-from leadline.tracing.counted.paths import STREAM
-from leadline.tracing.counted.rest import Rest, rest_of, rests_together
+from leadline.tracing.lives import by_life
+from leadline.tracing.paths import STREAM
+from leadline.tracing.slowest import Rest, rest_of, rests_together
 from leadline.tracing.tables import ProcessRow, TraceTables
 
 KINDS = ("read", "write", "meta", "sync")

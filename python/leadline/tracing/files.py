@@ -13,19 +13,19 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from leadline.import_guards import duckdb_in_memory
-from leadline.tracing.counted.belongs import (
+from leadline.tracing.figures import KINDS, RESTS, Shares, Speeds, copy_seconds, times_known
+from leadline.tracing.lives import by_life, lives, ranks_behind
+from leadline.tracing.mapped import (
     ANCESTORS_SQL,
     LOOKED_AT,
     OTHERS,
     USER,
     belongs_sql,
+    faults_major,
+    mapped_files,
     named_places,
 )
-from leadline.tracing.counted.lives import by_life, lives, ranks_behind
-from leadline.tracing.counted.rest import CAUSES
-from leadline.tracing.counted.slowest import slowest_columns, slowest_process
-from leadline.tracing.figures import KINDS, RESTS, Shares, Speeds, copy_seconds, times_known
-from leadline.tracing.mapped import faults_major, mapped_files
+from leadline.tracing.slowest import CAUSES, slowest_columns, slowest_process
 from leadline.tracing.tables import (
     COUNTERS,
     OWN_COUNTERS,

@@ -14,8 +14,6 @@ from leadline.analysis.metrics import PROGRAM_METRICS
 from leadline.errors import ResultError, UsageError
 from leadline.store.reader import Result
 from leadline.tracing import messages as trace_texts
-from leadline.tracing.counted.lives import ALL_RANKS, by_life, lives
-from leadline.tracing.counted.slowest import slowest_process
 from leadline.tracing.figures import (
     KINDS,
     NO_CPU_TIME,
@@ -29,9 +27,12 @@ from leadline.tracing.figures import (
     wall_seconds,
 )
 from leadline.tracing.files import FileCost, FileTally, access_sizes, calls_of, files_by_cost, tally, views
+from leadline.tracing.lives import ALL_RANKS, by_life, lives
 from leadline.tracing.mapped import Mapped, faults_major, mapped_files, mapped_size
 from leadline.tracing.model import RuleUnasked, TraceCopy, TraceFinding, TraceProcess, TraceView
 from leadline.tracing.rules import apply, rules, unasked
+from leadline.tracing.sections import trace_answer, trace_frame, trace_sections
+from leadline.tracing.slowest import slowest_process
 from leadline.tracing.store import (
     has_segments,
     read_trace_without_segments,
@@ -41,8 +42,6 @@ from leadline.tracing.store import (
 from leadline.tracing.tables import ProcessRow, TraceTables, command_words
 from leadline.tracing.times import COLUMNS, OverTime, over_time, over_time_of_heat
 from leadline.tracing.unseen import unseen, unseen_words
-from leadline.tracing.view.answer import trace_answer
-from leadline.tracing.view.sections import trace_frame, trace_sections
 from leadline.verdict.caveats import weighed
 from leadline.verdict.codes.catalogue import catalogue
 from leadline.verdict.model import Cell, Code, Curve, Findings, Quantity, Validity, worst

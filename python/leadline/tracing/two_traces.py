@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from leadline.store.reader import Result
-from leadline.tracing.counted.identity import TracedProgram, differences, stored_program
-from leadline.tracing.counted.lives import by_life
 from leadline.tracing.findings import trace_findings
-from leadline.tracing.store import read_processes, traced_trials
+from leadline.tracing.lives import by_life
+from leadline.tracing.store import TracedProgram, differences, read_processes, stored_program, traced_trials
 from leadline.tracing.tables import command_list
 from leadline.verdict.model import Cell, Comparison, worst
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from leadline.observe.host.threads import ProcessThreads
-from leadline.tracing.sources.lives.blocked import call_of
+from leadline.tracing.sources.waits import call_of
 from leadline.watch.store import SeenWait
 
 _THREADS_MAX = 4096  # of all processes: what looks must not cost what it looks for

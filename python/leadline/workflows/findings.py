@@ -2,10 +2,6 @@
 
 Nothing was measured here: times are the platform's, and films differ. So figures are means over workflows, a
 change is judged by time per GB where sizes are known, every doubt is said, and no validity is claimed.
-
-Operations that began before and after a moment, such as that of a new mount, and whether they differ.
-
-What is said of imported workflows: where the time went, what failed, lacks times or does not add up.
 """
 
 from __future__ import annotations
@@ -23,23 +19,21 @@ from leadline.verdict.model import FigureRow, FigureTable, Findings, Outcome, Qu
 from leadline.verdict.private import HOST, private_texts
 from leadline.verdict.sections.section import Frame
 from leadline.verdict.sections.stages import stages_section
-from leadline.workflows.done import (
-    Run,
-    at_fault,
-    by_name,
-    in_order,
-    not_done,
-    operations_of,
-    rounding_s,
-    runs_of,
-)
 from leadline.workflows.reading import Operation, Workflow
 from leadline.workflows.store import read_stored_workflows
 from leadline.workflows.tables import (
+    Run,
+    at_fault,
+    by_name,
     clock_words,
+    in_order,
+    not_done,
     operation_table,
     operations_by_host,
     operations_by_name,
+    operations_of,
+    rounding_s,
+    runs_of,
     spans_of,
     workflow_table,
 )

@@ -12,7 +12,7 @@ from leadline.errors import UsageError
 
 if TYPE_CHECKING:
     from leadline.store.reader import Result
-    from leadline.tracing.view.diagnosed import TraceCause, TraceDiagnosed
+    from leadline.tracing.diagnosed import TraceCause, TraceDiagnosed
 
 _WHY_NOT = {
     "--cell": "a trace has no cells to choose from",
@@ -31,7 +31,7 @@ def refuse_for_trace(asked: Mapping[str, object]) -> None:
 
 def of_trace(result: Result, *, figures: bool, as_json: bool) -> None:
     """Print the diagnosis of each of its trials."""
-    from leadline.tracing.view.diagnosed import diagnose_trace
+    from leadline.tracing.diagnosed import diagnose_trace
 
     found = diagnose_trace(result)
     if as_json:

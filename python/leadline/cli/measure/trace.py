@@ -31,7 +31,7 @@ from leadline.units import quoted
 if TYPE_CHECKING:
     from leadline.store.making import Leftover
     from leadline.tracing.sources.launch import Traced
-    from leadline.tracing.sources.lives.survivors import SurvivorWait
+    from leadline.tracing.sources.lives import SurvivorWait
     from leadline.tracing.sources.sources import Bounds, Choice
     from leadline.tracing.tables import TraceTables
 
@@ -142,7 +142,7 @@ def _bounds(segments: str | None, memory: str) -> Bounds:
 
 def _patience(wait: str) -> SurvivorWait:
     from leadline import units
-    from leadline.tracing.sources.lives.survivors import SurvivorWait
+    from leadline.tracing.sources.lives import SurvivorWait
 
     def told(count: int, seconds: float) -> None:
         who = "a process that it left" if count == 1 else f"{count} processes that it left"
@@ -157,9 +157,9 @@ def _trace(
     """Run the command, then store what was recorded; the logs of the run itself are gone afterwards."""
     from leadline.observe.hang_guard import in_fork
     from leadline.store.making import write_recovery
-    from leadline.tracing.counted.identity import identity
     from leadline.tracing.sources.launch import resolve, run_traced
     from leadline.tracing.sources.sources import BpfSource, PreloadSource, check_space, choose
+    from leadline.tracing.store import identity
 
     executable = in_fork(lambda doing: resolve(words[0], doing=doing), words[0])
     files: list[dict[str, Any]] = []
@@ -199,8 +199,8 @@ def _keep(error: LeadlineError, logs: Path, path: Path) -> LeadlineError:
 def _recover(place: Path, words: Sequence[str], out: Path | None, patience: SurvivorWait) -> int:
     """Store what a killed trace recorded, where it was to be stored; its logs are gone afterwards."""
     from leadline.store.making import recoverable, remove_leftovers
-    from leadline.tracing.sources.lives.survivors import wait_for_survivors
-    from leadline.tracing.sources.recovery import recovered_tables
+    from leadline.tracing.sources.launch import recovered_tables
+    from leadline.tracing.sources.lives import wait_for_survivors
 
     if words or out is not None:
         raise UsageError("--recover takes no command and no -o", "name the -o of the killed trace only")

@@ -106,7 +106,7 @@ def _observed(
     cell: Cell, ceph: Mapping[str, Any], trials: Sequence[TrialRow], figures: Sequence[Mapping[str, Any]]
 ) -> ObservedCell:
     from leadline.simulation.calibrate import ObservedCell
-    from leadline.simulation.works import parse_work
+    from leadline.simulation.model import parse_work
 
     job = cell.job
     shards = f"{ceph['k']}+{ceph['m']}" if ceph.get("k") else str(ceph["size"])

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from leadline.sizing.designs import PerDeviceRate
-    from leadline.sizing.gateways import PerGatewayRate
-    from leadline.sizing.ranks import PerRankRate
+    from leadline.sizing.gateways import PerGatewayRate, PerRankRate
     from leadline.sizing.request import AskedSizing
     from leadline.store.tables import TrialRow
     from leadline.verdict.diagnosis.of_result import CellDiagnosed
@@ -78,7 +77,7 @@ def _add_devices(found: MeasuredRates, cell: Cell, judged: PerDevice) -> None:
 
 def add_ranks(found: MeasuredRates, one: CellDiagnosed, clusters: Mapping[str, Mapping[str, Any]]) -> None:
     """Operations of metadata have rates of their own names."""
-    from leadline.sizing.ranks import PerRankRate
+    from leadline.sizing.gateways import PerRankRate
     from leadline.sizing.request import MetadataNeed
     from leadline.verdict.model import UNUSABLE
 

@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING
 from leadline.errors import SpecError, UsageError
 
 if TYPE_CHECKING:
-    from leadline.sizing.request import AskedSizing, WorkFrom
-    from leadline.sizing.worked import ReadWork, WorkedOut
+    from leadline.sizing.request import AskedSizing, ReadWork, WorkedOut, WorkFrom
     from leadline.store.reader import Result
     from leadline.study.kind.moved import WorkBytes
     from leadline.study.study import Work
@@ -38,7 +37,7 @@ def with_works(
 
     Paths are seen from `beside`, the directory of the requirements. Raises SpecError with file and line.
     """
-    from leadline.sizing.worked import worked_out
+    from leadline.sizing.request import worked_out
 
     clients, works = dict(asked.clients), []
     for name, one in asked.clients.items():
@@ -70,7 +69,7 @@ def _read(work: WorkFrom, beside: Path) -> ReadWork:
 
 def _of_study(path: str, name: str | None) -> ReadWork:
     """A study, or a job file of fio."""
-    from leadline.sizing.worked import ReadWork
+    from leadline.sizing.request import ReadWork
     from leadline.study.library import load_study
     from leadline.study.study import expand
     from leadline.workloads.planner import work_bytes
@@ -130,7 +129,7 @@ def _listed(names: Sequence[str]) -> str:
 
 def _of_trace(path: str, name: str | None, only: str | None) -> ReadWork:
     """A trial that `leadline trace` stored: each copy is one client."""
-    from leadline.sizing.worked import ReadWork
+    from leadline.sizing.request import ReadWork
     from leadline.store.reader import open_result
     from leadline.tracing.findings import trace_cells
 
@@ -192,7 +191,7 @@ def _traced_requests(view: TraceView) -> str:
 
 def _of_result(path: str, name: str | None) -> ReadWork:
     """A cell of a pipeline that was run and traced: what each client read and wrote on the target."""
-    from leadline.sizing.worked import ReadWork
+    from leadline.sizing.request import ReadWork
     from leadline.store.own.stages import read_stages
     from leadline.store.reader import open_result
     from leadline.verdict.findings import build_findings

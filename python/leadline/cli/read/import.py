@@ -182,7 +182,7 @@ def darshan(sources: tuple[Path, ...], out: Path | None) -> None:
     Several logs are one trial: copies of a command, or processes of one run. Needs PyDarshan
     (leadline[darshan]). See docs/import-traces.md.
     """
-    from leadline.tracing.sources.darshan.tables import read_darshan
+    from leadline.tracing.sources.darshan_tables import read_darshan
 
     _store_trace(read_darshan(sources), sources, "darshan", out)
 
@@ -205,7 +205,7 @@ def _store_trace(tables: TraceTables, sources: tuple[Path, ...], kind: str, out:
     """Make the result, then say first what its source did not keep."""
     from leadline._core import version
     from leadline.report.format import printable
-    from leadline.tracing.counted.lives import by_life
+    from leadline.tracing.lives import by_life
     from leadline.tracing.store import create_trace_result
 
     path = place_for(out, "trace")

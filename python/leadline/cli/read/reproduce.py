@@ -66,12 +66,12 @@ def command(
     A row is measured by the cell that the table's `cells` names, such as `{system}.randwrite_{block_size}`.
     """
     from leadline.published.document import read_published
-    from leadline.published.printed_reproduced import (
+    from leadline.published.reproduced import (
+        reproduce,
         reproduction_json,
         reproduction_lines,
         reproduction_table,
     )
-    from leadline.published.reproduced import reproduce
     from leadline.published.store import document_text, read_document, read_source
     from leadline.report.console import text
     from leadline.report.sections.texts import show_texts

@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from leadline.errors import UsageError
 from leadline.observe.clock import offset_ns
-from leadline.tracing.sources.lives.last_seen import with_last_seen
-from leadline.tracing.sources.lives.watch import kernel_start
+from leadline.tracing.sources.lives import kernel_start, with_last_seen
 from leadline.tracing.tables import (
     COUNTERS,
     OWN_COUNTERS,

@@ -3,6 +3,9 @@
 Standard streams are the caller's; signals sent to us are passed on; what the terminal sends reaches the whole
 process group by itself and is not passed on twice. Each copy waits before it becomes the command, so that the
 tracer sees its first call and all copies start together.
+
+The preloaded library writes its logs through shared mappings: they outlive a killed `leadline trace`, and are
+whole up to the last call of each process. How the command ended, and for what it waited, is lost then.
 """
 
 from __future__ import annotations
@@ -20,13 +23,50 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, NoReturn
 
-from leadline.errors import CommandError, TargetError, UsageError
+from leadline.errors import CommandError, ResultError, TargetError, UsageError
+from leadline.foreign import reading
 from leadline.observe.hang_guard import in_fork
-from leadline.tracing.counted.paths import questions, renamed, told
-from leadline.tracing.sources.lives.survivors import MARK_VARIABLE, PATIENCE, SurvivorWait, wait_for_survivors
-from leadline.tracing.sources.lives.waits import WaitWatch
-from leadline.tracing.sources.sources import Source
+from leadline.tracing.paths import questions, renamed, told
+from leadline.tracing.sources.lives import MARK_VARIABLE, PATIENCE, SurvivorWait, wait_for_survivors
+from leadline.tracing.sources.preload import LOG_SUFFIX, read_logs
+from leadline.tracing.sources.sources import Source, join_copies
+from leadline.tracing.sources.waits import WaitWatch
 from leadline.tracing.tables import LAST_SEEN, ProcessRow, TraceTables
+
+WARNING = (
+    "recovered from the records of a trace that was not stored as it ended: how the command ended, and what"
+    " it waited for, is not known; time 0 is the first record"
+)
+
+
+def recovered_tables(logs: Path, copies: int) -> TraceTables:
+    """The tables of one trial from the logs below `logs`, in `copy-N` of each copy.
+
+    Raises ResultError where nothing was recorded.
+    """
+    with reading(logs, "trace the command again"):
+        directories = {copy: logs / f"copy-{copy}" for copy in range(copies)}
+        starts = [
+            start for directory in directories.values() if directory.is_dir() for start in _starts(directory)
+        ]
+        if not starts:
+            raise ResultError(f"{logs} holds no record: the command had not begun", "trace the command again")
+        parts = [
+            read_logs(directory, started_unix_ns=min(starts), copy=copy)
+            for copy, directory in directories.items()
+            if directory.is_dir()
+        ]
+    tables = known_here(join_copies(parts))
+    ends = [row.ended_ns for row in tables.processes if row.ended_ns is not None]
+    known: dict[str, Any] = {"wall_s": max(ends, default=0) / 1e9}
+    return replace(tables, extra={**tables.extra, **known}, warnings=(WARNING, *tables.warnings))
+
+
+def _starts(directory: Path) -> list[int]:
+    """When the processes of a copy began to record (unix, ns): their logs are named PID-NS."""
+    ends = (path.stem.partition("-")[2] for path in directory.iterdir() if path.suffix == LOG_SUFFIX)
+    return [int(text) for text in ends if text.isascii() and text.isdigit()]
+
 
 COPY_VARIABLE = "LEADLINE_COPY"
 FORWARDED = frozenset(

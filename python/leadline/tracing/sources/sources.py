@@ -1,23 +1,80 @@
-"""The two tracers behind one seam, and which of them follows a command.
+"""The two tracers behind one seam, which of them follows a command, and its copies' traces joined into one.
 
-A program that a tracer cannot see is refused, never reported as doing no I/O.
+A program that a tracer cannot see is refused, never reported as doing no I/O. Process and file numbers count
+through the whole trial.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from leadline.errors import UsageError
-from leadline.tracing.join import join_copies
 from leadline.tracing.tables import TraceTables
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from leadline.tracing.sources.bpf import Session
+
+
+def join_copies(parts: Sequence[TraceTables]) -> TraceTables:
+    """One trial's tables from those of its copies, which each count from 0. There is at least one."""
+    if len(parts) == 1:
+        return parts[0]
+    import pyarrow as pa
+
+    processes, latency, files, segments = [], [], [], []
+    first_process = first_file = 0
+    for part in parts:
+        shift = first_process
+        processes += [
+            replace(
+                row,
+                process=row.process + shift,
+                parent=None if row.parent is None else row.parent + shift,
+            )
+            for row in part.processes
+        ]
+        latency += [replace(row, process=row.process + shift) for row in part.latency]
+        files.append(_shifted(part.files, {"process": shift, "file": first_file}))
+        if part.segments is not None:
+            segments.append(_shifted(part.segments, {"process": shift, "file": first_file}))
+        first_process += 1 + max((row.process for row in part.processes), default=-1)
+        first_file += 1 + _highest(part.files)
+    return replace(
+        parts[0],
+        processes=tuple(processes),
+        latency=tuple(latency),
+        files=pa.concat_tables(files),
+        segments=pa.concat_tables(segments).unify_dictionaries() if segments else None,
+        source="; ".join(dict.fromkeys(part.source for part in parts if part.source)),
+        warnings=tuple(dict.fromkeys(text for part in parts for text in part.warnings)),
+        extra={name: value for part in parts for name, value in part.extra.items()},
+    )
+
+
+def _shifted(table: Any, shifts: Mapping[str, int]) -> pa.Table:
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    for name, shift in shifts.items():
+        place = table.schema.get_field_index(name)
+        column = pc.add(table.column(name), pa.scalar(shift, pa.int32()))
+        table = table.set_column(place, table.schema.field(name), column)
+    return table
+
+
+def _highest(files: Any) -> int:
+    import pyarrow.compute as pc
+
+    value = pc.max(files["file"]).as_py()
+    return -1 if value is None else int(value)
+
 
 Via = Literal["preload", "bpf", "auto"]
 
@@ -86,7 +143,7 @@ class PreloadSource(AbstractContextManager["PreloadSource"]):
     """The preloaded library: each copy writes its logs into a directory of its own, which is watched."""
 
     def __init__(self, directory: Path, bounds: Bounds) -> None:
-        from leadline.tracing.sources.lives.watch import EndWatch
+        from leadline.tracing.sources.lives import EndWatch
         from leadline.tracing.sources.preload import LOG_SUFFIX
 
         self._directory = directory

@@ -5,8 +5,7 @@ from __future__ import annotations
 import errno
 import re
 
-from leadline.tracing.counted.overhead import is_reference
-from leadline.tracing.counters import FileCounters
+from leadline.tracing.counters import FileCounters, is_reference
 from leadline.tracing.sources.strace_lines import Call, c_number, descriptor, first_descriptor, split, text
 from leadline.tracing.sources.strace_processes import (
     BIRTHS,

@@ -1,6 +1,6 @@
 """Reads one Darshan log through PyDarshan, in a process of its own: its library trusts what it reads.
 
-Run as `python -m leadline.tracing.sources.darshan.reader LOG DIRECTORY`. What it found is DIRECTORY/log.json
+Run as `python -m leadline.tracing.sources.darshan_reader LOG DIRECTORY`. What it found is DIRECTORY/log.json
 and an Arrow file for each kind of rows; an error is DIRECTORY/error.txt and exit code 1; a crash is a crash.
 """
 

@@ -1,7 +1,9 @@
-"""Sees when processes end that write logs, and how: one that a signal ends can write nothing of it any more.
+"""When the traced processes end, how, and which of them the command leaves running.
 
 A log that appears names its process, whose end the kernel then tells by a pidfd, of whoever it is the child.
-How it ended is known while it waits for its parent, and from Linux 6.15 on afterwards too.
+How it ended is known while it waits for its parent, and from Linux 6.15 on afterwards too. Without an end the
+last that records show of a process is sure. Every process of a trace has the trace's mark in its environment,
+which /proc shows whoever its parent is by then; one that was started with another environment is not found.
 """
 
 from __future__ import annotations
@@ -15,10 +17,111 @@ import signal
 import struct
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+
+from leadline.tracing.tables import LAST_SEEN, TIMES, ProcessRow, TraceTables
+
+MARK_VARIABLE = "LEADLINE_TRACE"
+SECONDS = 60.0
+_POLL_S = 0.05
+
+
+@dataclass(frozen=True)
+class SurvivorWait:
+    """For how long at most, and who is told how many processes are waited for, once the command has ended.
+
+    `mark` is what they have in their environment; empty for one of their own.
+    """
+
+    seconds: float = SECONDS
+    told: Callable[[int, float], None] = lambda _count, _seconds: None
+    mark: str = ""
+
+
+PATIENCE = SurvivorWait()
+
+
+def survivors(mark: str) -> list[int]:
+    """The processes that have this mark, and are no zombies: those have no environment any more."""
+    wanted = f"{MARK_VARIABLE}={mark}\0".encode()
+    found = []
+    for process in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):
+            if wanted in (process / "environ").read_bytes():
+                found.append(int(process.name))
+    return found
+
+
+def wait_for_survivors(
+    mark: str, patience: SurvivorWait, heard: list[int], until: Collection[signal.Signals]
+) -> list[int]:
+    """Wait until none is left, at most as `patience` says, or until a signal of `until`, which are blocked.
+
+    Gives the processes that still run. A signal that was heard is added to `heard`.
+    """
+    end_s = time.monotonic() + patience.seconds
+    left = survivors(mark)
+    if left and patience.seconds:
+        patience.told(len(left), patience.seconds)
+    while left and time.monotonic() < end_s:
+        info = signal.sigtimedwait(until, _POLL_S)
+        if info is not None:
+            heard.append(info.si_signo)
+            break
+        left = survivors(mark)
+    return left
+
+
+def with_last_seen(tables: TraceTables) -> TraceTables:
+    """`tables` where no process is without an end but those that still run.
+
+    One whose end nobody recorded has `end` "last seen", and `ended_ns` is when its last call ended, as far as
+    they were listed or files say so, or its last child began: it lived at least until then.
+    """
+    if all(row.ended_ns is not None or row.end == "running" for row in tables.processes):
+        return tables
+    shown: dict[tuple[int, int], int] = {}
+    for key, at_ns in (*_of_files(tables), *_of_segments(tables)):
+        shown[key] = max(shown.get(key, 0), at_ns)
+    for row in tables.processes:
+        if row.parent is not None:
+            key = row.copy, row.parent
+            shown[key] = max(shown.get(key, 0), row.started_ns)
+    rows = (_ended(row, shown.get((row.copy, row.process), 0)) for row in tables.processes)
+    return replace(tables, processes=tuple(rows))
+
+
+def _ended(row: ProcessRow, shown_ns: int) -> ProcessRow:
+    if row.ended_ns is not None or row.end == "running":
+        return row
+    end = LAST_SEEN if row.end == "unknown" else row.end
+    return replace(row, ended_ns=max(row.started_ns, shown_ns), end=end)
+
+
+def _of_files(tables: TraceTables) -> list[tuple[tuple[int, int], int]]:
+    names = [name for name in TIMES if name.endswith("_END_TIMESTAMP")]
+    sums = tables.files.group_by(["copy", "process"]).aggregate([(name, "max") for name in names])
+    found = []
+    for row in sums.to_pylist():
+        known = [row[f"{name}_max"] for name in names if row[f"{name}_max"] is not None]
+        if known:
+            found.append(((row["copy"], row["process"]), int(max(known) * 1e9)))
+    return found
+
+
+def _of_segments(tables: TraceTables) -> list[tuple[tuple[int, int], int]]:
+    import pyarrow.compute as pc
+
+    if tables.segments is None or not tables.segments.num_rows:
+        return []
+    ends = pc.add(tables.segments["start_ns"], tables.segments["duration_ns"])
+    keyed = tables.segments.select(["copy", "process"]).append_column("end", ends)
+    rows = keyed.group_by(["copy", "process"]).aggregate([("end", "max")]).to_pylist()
+    return [((row["copy"], row["process"]), int(row["end_max"])) for row in rows]
+
 
 _CREATED = 0x100  # IN_CREATE of sys/inotify.h
 _OVERFLOWN = 0x4000  # IN_Q_OVERFLOW
