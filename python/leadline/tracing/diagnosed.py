@@ -9,10 +9,10 @@ from dataclasses import dataclass
 
 from leadline.foreign import UNTOUCHED, reading
 from leadline.store.reader import Result
-from leadline.tracing.figures import KINDS
 from leadline.tracing.findings import trace_cells
 from leadline.tracing.messages import cost_words, said, statements
 from leadline.tracing.model import RuleUnasked, TraceFinding, TraceView
+from leadline.tracing.tables import KINDS
 from leadline.verdict.model import Cell
 
 _DONE = {"read": "reading", "write": "writing", "meta": "metadata", "sync": "syncs"}

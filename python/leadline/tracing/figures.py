@@ -17,9 +17,8 @@ from typing import Literal
 from leadline.tracing.lives import by_life
 from leadline.tracing.paths import STREAM
 from leadline.tracing.slowest import Rest, rest_of, rests_together
-from leadline.tracing.tables import ProcessRow, TraceTables
+from leadline.tracing.tables import KINDS, ProcessRow, TraceTables
 
-KINDS = ("read", "write", "meta", "sync")
 RESTS = ("compute", "wait", "rest")
 OVERLAPPED = "I/O overlapped: what was computed meanwhile is not known"
 NO_CPU_TIME = "CPU time was not recorded: what was no call on a file may be computing or waiting"

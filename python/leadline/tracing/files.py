@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from leadline.import_guards import duckdb_in_memory
-from leadline.tracing.figures import KINDS, RESTS, Shares, Speeds, copy_seconds, times_known
+from leadline.tracing.figures import RESTS, Shares, Speeds, copy_seconds, times_known
 from leadline.tracing.lives import by_life, lives, ranks_behind
 from leadline.tracing.mapped import (
     ANCESTORS_SQL,
@@ -28,6 +28,7 @@ from leadline.tracing.mapped import (
 from leadline.tracing.slowest import CAUSES, slowest_columns, slowest_process
 from leadline.tracing.tables import (
     COUNTERS,
+    KINDS,
     OWN_COUNTERS,
     SIZE_BINS,
     TIMES,

@@ -15,7 +15,6 @@ from leadline.errors import ResultError, UsageError
 from leadline.store.reader import Result
 from leadline.tracing import messages as trace_texts
 from leadline.tracing.figures import (
-    KINDS,
     NO_CPU_TIME,
     OVERLAPPED,
     UNSEEN,
@@ -39,7 +38,7 @@ from leadline.tracing.store import (
     segment_batches,
     traced_trials,
 )
-from leadline.tracing.tables import ProcessRow, TraceTables, command_words
+from leadline.tracing.tables import KINDS, ProcessRow, TraceTables, command_words
 from leadline.tracing.times import COLUMNS, OverTime, over_time, over_time_of_heat
 from leadline.tracing.unseen import unseen, unseen_words
 from leadline.verdict.caveats import weighed

@@ -8,9 +8,10 @@ from typing import Any
 
 from leadline.tracing import charts
 from leadline.tracing.charts import files_table, trace_tables
-from leadline.tracing.figures import KINDS, RESTS, Share
+from leadline.tracing.figures import RESTS, Share
 from leadline.tracing.messages import cost_words, moved_words
 from leadline.tracing.model import TraceProcess, TraceView
+from leadline.tracing.tables import KINDS
 from leadline.verdict.model import Cell, Statement
 from leadline.verdict.sections.answer import NextStep, StudyAnswer
 from leadline.verdict.sections.charts import CellCurves, Chart

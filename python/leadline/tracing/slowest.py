@@ -14,9 +14,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from leadline.tracing.figures import KINDS
 from leadline.tracing.lives import by_life
-from leadline.tracing.tables import ProcessRow, TraceTables, command_words
+from leadline.tracing.tables import KINDS, ProcessRow, TraceTables, command_words
 
 # Causes of waiting. `unseen` is calls on files that the tracer did not see, as the loader's before the tracer
 # begins.

@@ -18,6 +18,8 @@ from leadline.foreign import parse_json
 if TYPE_CHECKING:
     import pyarrow as pa
 
+# Of calls on files, as times and latencies are kept by.
+KINDS = ("read", "write", "meta", "sync")
 TraceMode = Literal["preload", "bpf", "import"]
 # The end of a process of which only its last record is known.
 LAST_SEEN = "last seen"

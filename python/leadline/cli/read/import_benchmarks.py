@@ -44,11 +44,11 @@ def import_benchmark(program: str, source: Path, out: Path, link: str | None) ->
 
 
 def _reader(program: str, source: Path) -> tuple[Path, int, Callable[[str, str, str | None], str]]:
-    from leadline.imported import elbencho, io500, io500_logs
+    from leadline.imported import elbencho, io500
 
     if program == "io500":
         file = source / io500.SUMMARY if source.is_dir() else source
         # A directory may have summaries of several runs, whose names have the time; logs are of one of them.
-        logs = io500_logs.read_logs(file.parent) if file.name == io500.SUMMARY else {}
+        logs = io500.read_logs(file.parent) if file.name == io500.SUMMARY else {}
         return file, io500.BYTES_MAX, lambda text, name, rate: io500.io500_document(text, name, rate, logs)
     return source, elbencho.BYTES_MAX, elbencho.elbencho_document

@@ -34,10 +34,11 @@ from leadline.tracing.sources.strace_lines import (
     head,
     raw,
 )
-from leadline.tracing.sources.strace_processes import BIRTHS, EXECS, KINDS, Process
+from leadline.tracing.sources.strace_processes import BIRTHS, EXECS, Process
 from leadline.tracing.sources.strace_world import World, call_kinds
 from leadline.tracing.tables import (
     COUNTERS,
+    KINDS,
     OWN_COUNTERS,
     TIMES,
     ProcessRow,

@@ -9,11 +9,11 @@ from dataclasses import dataclass
 
 from leadline.tracing.counters import FileCounters
 from leadline.tracing.sources.strace_lines import DELETED, Call, c_number, split, text, unescape
+from leadline.tracing.tables import KINDS
 
 BIRTHS = frozenset(("clone", "clone3", "fork", "vfork"))
 EXECS = {"execve": 0, "execveat": 1}  # where their path stands
 _MEMORY = "/dev/shm/"  # noqa: S108 - recognised, not used
-KINDS = ("read", "write", "meta", "sync")
 
 
 class Description:
