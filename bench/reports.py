@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 
 from cost import Places
 from growth import exponent
-from leadline.store.bundles.write import bundle_trials
+from leadline.store.bundles import bundle_trials
 from leadline.store.reader import open_result
 from ratios import spread
 from sides import LIMIT_S

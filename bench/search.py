@@ -20,7 +20,7 @@ from document import Document
 from leadline.analysis.proposing import ProposalSeen, SearchLimits, best_proposal, judge_proposals
 from leadline.analysis.statistics.means import paired_ratio
 from leadline.cli.change.searching.course import SIDES, SearchCourse, next_block
-from leadline.store.own.proposals import StoredProposal
+from leadline.store.own import StoredProposal
 from leadline.tuning.searching.sampler import SamplerKind
 from leadline.tuning.searching.space import SearchDimension
 from leadline.units import format_ratio_interval

@@ -38,6 +38,6 @@ def wait_until_workers_are_gone(out: Path, seconds: float = 10) -> None:
 def is_worker(pid: int) -> bool:
     """Whether a process of that number is a worker of leadline, which has the words of what forked it."""
     try:
-        return b"leadline.run.forked.helper" in Path(f"/proc/{pid}/cmdline").read_bytes()
+        return b"leadline.run.fork_helper" in Path(f"/proc/{pid}/cmdline").read_bytes()
     except OSError:
         return False

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from leadline import lab as leadline_lab
-from leadline.store.own.stages import read_stages
+from leadline.store.own import read_stages
 from leadline.store.reader import open_result
 from measured import CACHED, assert_measured
 from support import Command, show

@@ -10,7 +10,7 @@ import pytest
 from leadline import lab as leadline_lab
 from leadline.cli.measure.lab_hosts import lab_hosts
 from leadline.errors import UsageError
-from leadline.store.own.acks import read_acks
+from leadline.store.own import read_acks
 from leadline.store.reader import open_result
 from support import Command
 

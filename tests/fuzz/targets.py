@@ -169,7 +169,7 @@ def _index(path: Path) -> object:
 
 def _bundled(path: Path, name: str) -> object:
     """A result with a bundle of which one file is the input's, and the list says that this is so."""
-    from leadline.store.bundles.form import BUNDLES, digest_of
+    from leadline.store.bundles import BUNDLES, digest_of
     from leadline.store.reader import open_result
 
     place = path.parent / f"bundled-{name.replace('/', '-')}"
@@ -188,7 +188,7 @@ def _bundled(path: Path, name: str) -> object:
 
 
 def _with_bundle(place: Path) -> None:
-    from leadline.store.bundles.write import bundle_trials
+    from leadline.store.bundles import bundle_trials
     from leadline.store.reader import open_result
 
     shutil.copytree(RESULT, place)
@@ -203,7 +203,7 @@ def _bundle_reader(name: str) -> Reader:
             _with_bundle(work / "seed")
         shutil.copyfile(work / "seed" / "bundles" / name, corpus / "bundle")
 
-    return Reader("leadline.store.bundles.read", 1 << 16, lambda path: _bundled(path, name), seed)
+    return Reader("leadline.store.bundles", 1 << 16, lambda path: _bundled(path, name), seed)
 
 
 def _given(*names: str) -> Callable[[Path, Path], None]:

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from leadline.errors import ResultError
-from leadline.run.held import held
+from leadline.run.workspace import held
 from leadline.study.target import Target
 from private_mounts import as_user
 from support import Command, command_line, wait_for_event

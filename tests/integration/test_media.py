@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from leadline.store.own.stages import read_stages
+from leadline.store.own import read_stages
 from leadline.store.reader import open_result
 from leadline.study.library import builtin_text
 from leadline.study.yaml_source import read_study

@@ -17,7 +17,7 @@ from typing import Any
 import pyarrow.parquet
 import pytest
 
-from leadline.store.own.stages import StageRow, read_stages
+from leadline.store.own import StageRow, read_stages
 from leadline.store.reader import open_result
 from measured import assert_measured
 from support import Command, Start, show

@@ -14,7 +14,7 @@ import pytest
 from servers import need, xrootd_conf, xrootd_server
 
 from leadline import _core
-from leadline.store.own.acks import read_acks
+from leadline.store.own import read_acks
 from leadline.store.reader import open_result
 from leadline.store.tables import TrialRow
 from measured import BRIEF, CACHED, assert_measured

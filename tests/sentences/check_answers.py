@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from check_studies import values
 from kit import Said, close, geometric, number, seconds, size
 
-from leadline.store.own.acks import read_acks
+from leadline.store.own import read_acks
 from leadline.store.reader import Result
 from leadline.verdict.model import Findings, Regression, Statement
 

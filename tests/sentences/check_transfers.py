@@ -8,7 +8,7 @@ import numpy as np
 from kit import Said, checks, close, number, seconds
 from numpy.typing import NDArray
 
-from leadline.store.own.acks import Acks, read_acks
+from leadline.store.own import Acks, read_acks
 
 _NAME = r"\w+ on \w+"
 _TIME = r"[\d,.]+ (?:ns|µs|ms|s)"

@@ -22,8 +22,7 @@ from leadline import _core
 from leadline.faults import Fault, TrialFault
 from leadline.plan.make import Host, make_plan
 from leadline.plan.model import Plan, PlannedCell, Trial
-from leadline.store.own.acks import Acks, write_acks
-from leadline.store.own.stages import StageRow, write_stages
+from leadline.store.own import Acks, StageRow, write_acks, write_stages
 from leadline.store.reader import GUEST
 from leadline.store.tables import LatencyRow, TrialRow
 from leadline.store.writer import create_result

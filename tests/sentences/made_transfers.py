@@ -9,7 +9,7 @@ from dataclasses import replace
 from made_studies import Made, S, planned_of, row_of, scatter, spans, study_of, targets_of
 from transfer_traces import ending_together, in_step, made_acks, put_off, stalled
 
-from leadline.store.own.acks import Acks
+from leadline.store.own import Acks
 
 _TEXT = """
 name: made

@@ -11,7 +11,7 @@ import pytest
 from made_searched import random_searched
 
 from leadline.cli.main import EXIT_USAGE, run_command_line
-from leadline.store.own.proposals import read_proposals
+from leadline.store.own import read_proposals
 
 
 @pytest.fixture(scope="module")

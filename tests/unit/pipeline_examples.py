@@ -11,7 +11,7 @@ from application_examples import account
 from builders import cell, trial_row
 
 from leadline.plan.model import PlannedCell
-from leadline.store.own.stages import StageRow
+from leadline.store.own import StageRow
 from leadline.store.tables import TrialRow
 from leadline.workloads.pipeline.job import Action, PipelineJob, Stage
 

@@ -11,7 +11,7 @@ import pytest
 from leadline.errors import ResultError
 from leadline.run.session import request_of
 from leadline.store.acting import commands_of, look_at
-from leadline.store.names import checked_id, checked_name
+from leadline.store.files import checked_id, checked_name
 from undoing import ID, crafted
 
 NOBODY = 65534

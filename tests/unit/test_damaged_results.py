@@ -15,7 +15,7 @@ from builders import clock, latency_row, manifest, trial_row
 
 from leadline.errors import ResultError
 from leadline.store.index import INDEX, IndexRow, journal_size, read_indexes, write_index
-from leadline.store.own.stages import STAGES, read_stages
+from leadline.store.own import STAGES, read_stages
 from leadline.store.parquet import check_claims
 from leadline.store.reader import check_manifest, find_results, open_result
 from leadline.store.tables import SeriesRow

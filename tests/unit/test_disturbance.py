@@ -14,7 +14,7 @@ from builders import cell, facts, trial_row
 
 from leadline.observe.mounts.mountinfo import mount_of, read_mounts
 from leadline.observe.mounts.mounts import shown_options
-from leadline.run.slot.disturbance import DisturbanceWatch
+from leadline.run.watches import DisturbanceWatch
 from leadline.store.tables import TrialRow
 from leadline.study.target import Target, TargetFacts
 from leadline.verdict.codes.case import Case

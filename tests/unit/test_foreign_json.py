@@ -15,7 +15,7 @@ from leadline.foreign import DEPTH_MAX, foreign_text, parse_c_json, parse_json
 from leadline.lab.record import FILE, read_record
 from leadline.observe.ceph.client import _decode
 from leadline.observe.ceph.parse import average
-from leadline.observe.children import _json_lines
+from leadline.observe.hang_guard import _json_lines
 from leadline.run.rows import read_engine_record
 from leadline.tracing.tables import command_list, command_words
 from leadline.tuning.emitting.asking import parse_plan
@@ -154,8 +154,8 @@ OWN = {
     "observe/agent.py",
     "observe/client.py",
     "run/child.py",
-    "run/forked/helper.py",
-    "run/forked/prepared.py",
+    "run/fork_helper.py",
+    "run/prepared.py",
     "run/worker.py",
     "workloads/pipeline/client.py",
     "workloads/pipeline/steps.py",

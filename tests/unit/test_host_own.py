@@ -34,12 +34,12 @@ from leadline.interpreter import module_command, module_environment
 from leadline.plan.model import Plan, Trial
 from leadline.run.child import Answer
 from leadline.run.group import CommonStart, Halt, Member, run_jobs
+from leadline.run.local import Jobs
 from leadline.run.model import RunOptions, RunRequest
 from leadline.run.places import Places
-from leadline.run.slot.jobs import Jobs
-from leadline.run.storage.workspace import name_of
+from leadline.run.workspace import name_of
+from leadline.store.files import checked_id
 from leadline.store.journal import Event
-from leadline.store.names import checked_id
 from leadline.store.writer import HeldResultError, create_result
 from leadline.study.target import Target
 

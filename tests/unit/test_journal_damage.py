@@ -12,7 +12,7 @@ from click.testing import CliRunner
 
 from leadline.cli.main import leadline as program
 from leadline.errors import ResultError
-from leadline.run.storage.workspace import make_workspace, workspace_of
+from leadline.run.workspace import make_workspace, workspace_of
 from leadline.store.journal import Journal, read_journal
 from leadline.store.writer import create_result
 from leadline.study.target import Target

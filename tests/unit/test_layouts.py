@@ -10,10 +10,9 @@ from typing import Any
 import pytest
 
 from leadline.errors import SpecError, TargetError
-from leadline.observe.ceph.layout import require_pool, set_pool
-from leadline.observe.ceph.pools import PoolPlacement, failure_domains
+from leadline.observe.ceph.pools import PoolPlacement, failure_domains, require_pool, set_pool
 from leadline.observe.mounts import layouts
-from leadline.run.storage.workspace import MARK, Workspace, is_name_of, make_workspace, workspace_of
+from leadline.run.workspace import MARK, Workspace, is_name_of, make_workspace, workspace_of
 from leadline.study.study import Study, parse_study
 from leadline.study.target import CephAccess, Target, TargetFacts
 from leadline.study.targets import parse_layouts, parse_targets, with_layouts

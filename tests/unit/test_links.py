@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from leadline.observe.host.links import link_facts
+from leadline.observe.host.host import link_facts
 
 
 def link(network: Path, name: str, speed: str, duplex: str, state: str) -> None:

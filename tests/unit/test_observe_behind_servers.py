@@ -10,7 +10,7 @@ import pytest
 from leadline.observe.ceph.client import NotObservableError
 from leadline.observe.ceph.cluster import ClusterReader
 from leadline.observe.ceph.osds import ClusterKey, Dump
-from leadline.observe.network.wire import WIRE
+from leadline.observe.network.interfaces import WIRE
 from leadline.observe.reading import Counters, Request, Row, SourceThread, joined
 
 ROW = ("ceph", "osd.0", "operations_written", 100.0, "1/s")

@@ -8,8 +8,8 @@ import pytest
 from builders import facts
 
 from leadline.observe.host.daemon_reader import DaemonReader, cluster_of, daemons_here
+from leadline.observe.host.processes import ProcessThreads
 from leadline.observe.host.reader import TICK_NS
-from leadline.observe.host.threads import ProcessThreads
 from leadline.study.target import CephAccess
 
 FSID = "0f1e2d3c-0000-4000-8000-123456789abc"

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from leadline.observe.host.gateways import gateways_here
+from leadline.observe.host.daemon_reader import gateways_here
 
 SERVER = """
 import socket, subprocess, sys

@@ -20,8 +20,12 @@ from leadline.observe.host.proc_parse import (
     parse_task_stat,
 )
 from leadline.observe.host.reader import HostReading, host_rows
-from leadline.observe.network.addresses import host_interfaces, parse_address
-from leadline.observe.network.wire import interface_towards, server_addresses
+from leadline.observe.network.interfaces import (
+    host_interfaces,
+    interface_towards,
+    parse_address,
+    server_addresses,
+)
 from leadline.study.target import TargetFacts
 
 STAT = "cpu  100 10 50 800 30 2 3 5 7 0\ncpu0 100 10 50 800 30 2 3 5 7 0\nintr 5\n"

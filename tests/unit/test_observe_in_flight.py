@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from leadline.observe.ceph.in_flight import in_flight_rows
+from leadline.observe.ceph.osds import in_flight_rows
 
 OSD_OP = "osd_op({} 2.3 2:c0ffee:::name:head [write 0~4096] snapc 0=[] ondisk+write e13)"
 REPLICA = "osd_repop({} 2.3 e13/12 2:c0ffee:::name:head v 13'1, mlcod=0'0)"

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from leadline.observe.host import host
-from leadline.observe.mounts.limits import (
+from leadline.observe.network.interfaces import (
     DEVICE_LIMITS,
     WIRE_LIMIT,
     device_limits,

@@ -6,8 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from leadline.observe.host.devices import backing_file, device_of_mount
-from leadline.observe.mounts.mountinfo import mount_by_id, mount_of, parse_mountinfo
+from leadline.observe.mounts.mountinfo import (
+    backing_file,
+    device_of_mount,
+    mount_by_id,
+    mount_of,
+    parse_mountinfo,
+)
 
 TABLE = r"""
 22 27 0:21 / /proc rw,relatime - proc proc rw

@@ -15,12 +15,11 @@ import pytest
 
 from leadline.errors import TargetError
 from leadline.observe import probe
-from leadline.observe.children import ask_child
-from leadline.observe.hang_guard import Doing
+from leadline.observe.hang_guard import Doing, ask_child
 from leadline.observe.mounts import mounts
 from leadline.observe.mounts.fuse_client import parse_arguments
-from leadline.observe.mounts.messages import words_of
 from leadline.observe.mounts.mountinfo import Mount, parse_mountinfo
+from leadline.observe.mounts.mounts import words_of
 from leadline.observe.probe import parse_layout
 from leadline.study import schemes
 from leadline.study.target import CephAccess, TargetFacts

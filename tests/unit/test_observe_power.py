@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from leadline.observe.host.power import power_facts
+from leadline.observe.host.host import power_facts
 
 
 def write(path: Path, text: str) -> None:

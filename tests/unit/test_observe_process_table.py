@@ -10,10 +10,10 @@ from pathlib import Path
 from builders import facts
 
 from leadline.observe.host.proc_parse import parse_task_stat
-from leadline.observe.host.process_table import CpuAccount, ProcessSnapshot, ProcessTable, read_table
+from leadline.observe.host.processes import CpuAccount, ProcessSnapshot, ProcessTable, read_table
 from leadline.observe.host.reader import TICK_NS
 from leadline.observe.model import Mark, delta
-from leadline.observe.network.listening import listeners
+from leadline.observe.network.sockets import listeners
 from leadline.observe.reading import Request
 from leadline.study.target import ServerAccess
 

@@ -9,16 +9,16 @@ import threading
 
 import pytest
 
-from leadline.observe.network import socket_reader
-from leadline.observe.network.socket_reader import SocketReader
-from leadline.observe.network.socket_table import (
+from leadline.observe.network import tcp
+from leadline.observe.network.interfaces import WIRE
+from leadline.observe.network.sockets import (
     SocketBytes,
     parse_messages,
     parse_socket,
     sockets_of,
     tcp_sockets,
 )
-from leadline.observe.network.wire import WIRE
+from leadline.observe.network.tcp import SocketReader
 from leadline.observe.reading import Request
 
 _AMOUNT_BYTES = 300_000
@@ -113,8 +113,8 @@ def test_tables_of_open_files_are_read_for_new_sockets_only(monkeypatch: pytest.
         read.append(pid)
         return {11, 33}
 
-    monkeypatch.setattr(socket_reader, "tcp_sockets", lambda: list(living))
-    monkeypatch.setattr(socket_reader, "sockets_of", own)
+    monkeypatch.setattr(tcp, "tcp_sockets", lambda: list(living))
+    monkeypatch.setattr(tcp, "sockets_of", own)
     reader, request = SocketReader(), Request("a", 7)
     assert tuple(reader.counters(request).values.values()) == (5, 6)
     for _ in range(6):

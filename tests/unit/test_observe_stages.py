@@ -6,8 +6,7 @@ from typing import Any
 
 import pytest
 
-from leadline.observe.ceph.lock_stages import LockBook
-from leadline.observe.ceph.stages import StageBook, tracked
+from leadline.observe.ceph.stages import LockBook, StageBook, tracked
 
 
 def event(at_s: float, words: str) -> dict[str, str]:

@@ -18,10 +18,16 @@ from leadline.observe.ceph import parse
 from leadline.observe.ceph.client import NotObservableError
 from leadline.observe.ceph.cluster import MdsReader
 from leadline.observe.ceph.osds import ClusterKey
-from leadline.observe.network.endpoints import ServerEndpoints
-from leadline.observe.network.socket_table import SocketInfo
-from leadline.observe.network.tcp_reader import HERE, TcpReader
-from leadline.observe.network.tcp_state import TcpConnection, connection, connections, growth
+from leadline.observe.network.sockets import SocketInfo
+from leadline.observe.network.tcp import (
+    HERE,
+    ServerEndpoints,
+    TcpConnection,
+    TcpReader,
+    connection,
+    connections,
+    growth,
+)
 
 
 @contextmanager

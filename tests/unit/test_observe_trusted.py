@@ -16,10 +16,9 @@ import pytest
 import slow_fuse
 from leadline.observe.ceph.osds import local_osd_sockets
 from leadline.observe.mounts import mounts
-from leadline.observe.mounts.fuse_client import find_client
-from leadline.observe.mounts.fuse_server import processes_named
-from leadline.observe.mounts.messages import words_of
+from leadline.observe.mounts.fuse_client import find_client, processes_named
 from leadline.observe.mounts.mountinfo import Mount, read_mounts
+from leadline.observe.mounts.mounts import words_of
 from leadline.study.target import TargetFacts
 from leadline.trusted import why_not_file
 

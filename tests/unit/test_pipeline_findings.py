@@ -17,7 +17,7 @@ from trace_tables import process
 from leadline.analysis.cells import cell_metrics, tabulate
 from leadline.plan.model import PlannedCell
 from leadline.report.charts.stages import stage_charts
-from leadline.store.own.stages import StageRow
+from leadline.store.own import StageRow
 from leadline.store.tables import TrialRow
 from leadline.study.target import TargetFacts
 from leadline.tracing.tables import TraceTables, files_schema

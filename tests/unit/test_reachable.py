@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from leadline.errors import TargetError
-from leadline.observe.children import ChildAnswer
+from leadline.observe.hang_guard import ChildAnswer
 from leadline.observe.mounts import reachable
 from leadline.observe.mounts.mountinfo import Mount
 from leadline.observe.mounts.reachable import (

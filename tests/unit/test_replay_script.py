@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from trace_tables import file_row, files_table, segment, segments_table, tables
 
 from leadline.errors import ResultError
-from leadline.store.replay_script import SCRIPT, write_script
+from leadline.store.files import SCRIPT, write_script
 from leadline.workloads.replay.messages import replay_answer
 from leadline.workloads.replay.script import (
     CREATED,

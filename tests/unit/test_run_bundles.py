@@ -17,8 +17,7 @@ from leadline.run.executor import Executor
 from leadline.run.faulted import FaultWatch
 from leadline.run.model import RunOptions, RunRequest
 from leadline.run.site import SlotEnd
-from leadline.store.bundles.form import read_bundles
-from leadline.store.bundles.write import FEW
+from leadline.store.bundles import FEW, read_bundles
 from leadline.store.reader import open_result
 from leadline.store.writer import create_result
 from leadline.study.library import load_study

@@ -24,8 +24,8 @@ from leadline.errors import TargetError
 from leadline.observe.mounts.mountinfo import mount_of, read_mounts
 from leadline.observe.probe import _direct
 from leadline.removal import open_in, remove_entries
-from leadline.run.storage.mounted import Mounted
-from leadline.run.storage.workspace import MARK, Workspace, make_workspace, remove_files, remove_workspace
+from leadline.run.storage import Mounted
+from leadline.run.workspace import MARK, Workspace, make_workspace, remove_files, remove_workspace
 from leadline.store.writer import create_result
 from private_mounts import as_user, bind, unbind, with_private_mounts
 
@@ -305,7 +305,7 @@ def test_a_directory_that_was_exchanged_while_it_was_made_is_not_taken(
         precious.rename(path)
         return open_in(parent, path)
 
-    monkeypatch.setattr("leadline.run.storage.storage.open_in", exchanged)
+    monkeypatch.setattr("leadline.run.storage.open_in", exchanged)
     with pytest.raises(TargetError, match="exchanged"):
         make_workspace(Workspace(str(own)), ID)
     assert whole(own)

@@ -18,7 +18,7 @@ import pytest
 
 from leadline.run import child, worker
 from leadline.run.child import Answer, Worker
-from leadline.run.forked.prepared import prepared
+from leadline.run.prepared import prepared
 from leadline.transfer import lone_transfer
 from leadline.workloads.runner import CONDUCTED
 
@@ -119,13 +119,11 @@ def test_a_helper_that_knows_every_kind_of_work_has_one_thread_and_no_storage_li
 
 def test_random_numbers_differ_between_workers_of_one_helper(tmp_path: Path) -> None:
     program = (
-        "import random, sys\nfrom leadline.run import worker\nfrom leadline.run.forked import helper\n"
+        "import random, sys\nfrom leadline.run import worker\nfrom leadline.run import fork_helper as helper\n"
         "worker._COMMANDS['space'] = lambda _: {'drawn': random.random()}\nhelper.main(sys.argv[1:])"
     )
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(
-            "leadline.run.forked.prepared.module_command", lambda _: [sys.executable, "-c", program]
-        )
+        patched.setattr("leadline.run.prepared.module_command", lambda _: [sys.executable, "-c", program])
         drawn = set()
         for _ in range(3):
             with Worker() as worker:

@@ -11,12 +11,11 @@ from builders import facts
 
 from leadline.plan.make import Host, make_plan
 from leadline.plan.model import Plan
-from leadline.run import places
+from leadline.run import local, places
 from leadline.run.child import Answer
 from leadline.run.executor import Executor
 from leadline.run.faulted import FaultWatch
 from leadline.run.model import RunOptions, RunRequest
-from leadline.run.slot import local
 from leadline.store.writer import create_result
 from leadline.study.library import load_study
 from leadline.study.target import Target

@@ -9,9 +9,9 @@ import pytest
 
 from leadline.errors import TargetError
 from leadline.removal import remove_entries
-from leadline.run.storage import workspace
-from leadline.run.storage.storage import MountedStorage
-from leadline.run.storage.workspace import Workspace, make_workspace, remove_files, remove_workspace
+from leadline.run import workspace
+from leadline.run.storage import MountedStorage
+from leadline.run.workspace import Workspace, make_workspace, remove_files, remove_workspace
 
 
 def fill(directory: Path, files: int, depth: int = 2) -> None:

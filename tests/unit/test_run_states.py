@@ -19,8 +19,7 @@ from leadline.plan.make import Host, make_plan
 from leadline.plan.model import Plan, PlannedCell, Trial
 from leadline.run.model import RunOptions, RunRequest, Steering
 from leadline.run.session import manifest_of, new_run, resume_run
-from leadline.run.site import SlotEnd
-from leadline.run.slot.stated import StatedSite
+from leadline.run.site import SlotEnd, StatedSite
 from leadline.store.acting import SeenManifest
 from leadline.store.journal import read_journal
 from leadline.store.reader import check_manifest

@@ -14,15 +14,14 @@ from leadline.errors import EngineError
 from leadline.observe.model import Mark, Sample
 from leadline.plan.make import Host, make_plan
 from leadline.plan.model import Plan
-from leadline.run import child
+from leadline.run import child, prepared
 from leadline.run.child import Answer, Worker
 from leadline.run.executor import Executor
 from leadline.run.faulted import FaultWatch
-from leadline.run.forked import prepared
+from leadline.run.local import LocalSite
 from leadline.run.model import Outcome, RunOptions, RunRequest
 from leadline.run.places import Places
-from leadline.run.slot.local import LocalSite
-from leadline.run.storage.workspace import Workspace, make_workspace
+from leadline.run.workspace import Workspace, make_workspace
 from leadline.store.journal import read_journal
 from leadline.store.writer import create_result
 from leadline.study.library import load_study
@@ -79,7 +78,7 @@ def test_a_worker_that_does_not_start_in_time_is_ended_and_said_to_be_late(
 LATE = """
 import json, sys, time
 from leadline.run import worker
-from leadline.run.forked import helper
+from leadline.run import fork_helper as helper
 
 def late(_):
     print(json.dumps({"event": "ready"}), flush=True)

@@ -9,7 +9,7 @@ import pytest
 
 from leadline import _core
 from leadline.errors import TargetError, UsageError
-from leadline.run.storage.workspace import MARK, Workspace, make_workspace, remove_files, remove_workspace
+from leadline.run.workspace import MARK, Workspace, make_workspace, remove_files, remove_workspace
 
 ID = "0abcdef1"
 

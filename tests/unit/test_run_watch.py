@@ -8,7 +8,7 @@ import pytest
 from builders import cluster_state
 
 from leadline.observe.model import ClusterState, Sample
-from leadline.run.slot.health import Watch
+from leadline.run.watches import Watch
 
 
 class Samples:

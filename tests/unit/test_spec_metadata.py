@@ -8,7 +8,7 @@ import pytest
 from test_spec_vocabulary import options_of, refusal
 
 from leadline.errors import SpecError
-from leadline.run.storage.workspace import Place
+from leadline.run.workspace import Place
 from leadline.study.kind.interface import Surroundings
 from leadline.study.target import Target, TargetFacts
 from leadline.workloads.metadata.job import MetadataJob

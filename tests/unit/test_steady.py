@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from leadline.run.slot.steady import measure_steady
+from leadline.run.watches import measure_steady
 from leadline.study.steady import find_steady
 from leadline.study.work import SteadyState
 

@@ -17,11 +17,9 @@ from builders import clock, latency_row, manifest, trial_row
 
 from leadline.cli.files import write_file
 from leadline.errors import ResultError, UsageError
-from leadline.store import reader
-from leadline.store import rows as stored_rows
-from leadline.store.bundles import write
-from leadline.store.bundles.form import BUNDLES, digest_of, read_bundles
-from leadline.store.bundles.write import FEW, bundle_trials
+from leadline.store import bundles, reader
+from leadline.store import parquet as stored_rows
+from leadline.store.bundles import BUNDLES, FEW, bundle_trials, digest_of, read_bundles
 from leadline.store.merge import check_whole, copy_result
 from leadline.store.reader import Result, open_result
 from leadline.store.tables import SeriesRow, TrialRow
@@ -121,7 +119,7 @@ def test_a_result_of_few_trials_has_no_bundle(tmp_path: Path) -> None:
 def test_bundles_are_split_and_the_rest_is_added_later(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, opened: list[str]
 ) -> None:
-    monkeypatch.setattr(write, "TRIALS_MAX", 2)
+    monkeypatch.setattr(bundles, "TRIALS_MAX", 2)
     path = store(tmp_path / "r", NAMES[:3])
     writer = reopen_result(path, clock())
     for name in NAMES[3:]:
@@ -312,7 +310,7 @@ def test_a_kill_before_the_list_leaves_no_bundle_and_the_next_run_makes_one(
     path = store(tmp_path / "r", at_least=None)
     expected = own(path)
     calls: list[Path] = []
-    write_whole = write.write_whole
+    write_whole = bundles.write_whole
     for last in range(4):
         calls.clear()
 
@@ -324,7 +322,7 @@ def test_a_kill_before_the_list_leaves_no_bundle_and_the_next_run_makes_one(
             write_whole(file, data)
 
         with monkeypatch.context() as patch:
-            patch.setattr(write, "write_whole", killed)
+            patch.setattr(bundles, "write_whole", killed)
             with pytest.raises(KeyboardInterrupt):
                 bundle_trials(path, NAMES, 1)
         assert read_bundles(path) == []
@@ -344,7 +342,7 @@ def test_a_full_disk_makes_no_bundle_and_no_error(tmp_path: Path, monkeypatch: p
     def full(*_: object) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr(write, "write_whole", full)
+    monkeypatch.setattr(bundles, "write_whole", full)
     writer = reopen_result(path, clock())
     writer.bundle(1)
     writer.close()
@@ -356,7 +354,7 @@ def test_what_is_not_fit_for_a_bundle_stays_by_itself(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, opened: list[str]
 ) -> None:
     path = store(tmp_path / "r", at_least=None)
-    monkeypatch.setattr(write, "_FILE_BYTES_MAX", 1 << 16)
+    monkeypatch.setattr(bundles, "_FILE_BYTES_MAX", 1 << 16)
     big = path / "series" / "t0001.parquet"
     many = [
         SeriesRow("t0001", at, "host", f"cpu{at * 7919 % 9973}", "busy", at / 3, "1") for at in range(20_000)
@@ -403,7 +401,7 @@ def test_bundles_are_as_private_as_their_result(tmp_path: Path) -> None:
 def test_a_checked_copy_rests_on_the_trials_own_files_and_has_bundles_of_its_own(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, opened: list[str]
 ) -> None:
-    monkeypatch.setattr("leadline.store.bundles.write.bundle_trials.__defaults__", (1, None))
+    monkeypatch.setattr("leadline.store.bundles.bundle_trials.__defaults__", (1, None))
     path = store(tmp_path / "r")
     (path / BUNDLES / "trials" / "0001.parquet").write_bytes(b"forged")
     copy = copy_result(check_whole(path), tmp_path / "into")

@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from test_damaged_results import index_row, stored
 
-from leadline.store.bundles.write import bundle_trials
+from leadline.store.bundles import bundle_trials
 from leadline.store.index import read_indexes, write_index
 from leadline.store.reader import open_result
 

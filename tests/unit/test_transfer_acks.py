@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from transfer_traces import LATENCIES, MIB, ending_together, in_step, made_acks, put_off, stalled
 
-from leadline.store.own.acks import Acks
+from leadline.store.own import Acks
 from leadline.workloads.transfer.acks import (
     bursts_of,
     bytes_outstanding,

@@ -16,7 +16,7 @@ from leadline.observe.commands import find_sources
 from leadline.observe.host.host import memory_room
 from leadline.plan.make import Host, make_plan
 from leadline.plan.model import Plan
-from leadline.store.own.acks import Acks, acks_of, join_acks, read_ack_log, write_acks
+from leadline.store.own import Acks, acks_of, join_acks, read_ack_log, write_acks
 from leadline.study.study import parse_study
 from leadline.study.target import Target, TargetFacts
 from leadline.study.yaml_source import read_study

@@ -19,7 +19,7 @@ from leadline.analysis.proposing import (
 from leadline.cli.change.searching.course import SearchCourse, next_block
 from leadline.cli.change.searching.growth import SearchTime, known_blocks
 from leadline.errors import RefusedChangeError, TuningError
-from leadline.store.own.proposals import StoredProposal, read_proposals, write_proposals
+from leadline.store.own import StoredProposal, read_proposals, write_proposals
 from leadline.tuning.changes import SettingChange, SettingPlace
 from leadline.tuning.changing.journal import TuningJournal
 from leadline.tuning.changing.reverting import revert

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from leadline.store.own.acks import Acks
+from leadline.store.own import Acks
 from leadline.workloads.transfer.job import TransferJob
 
 MIB = 1 << 20

@@ -22,7 +22,7 @@ OTHER_MEANINGS: tuple[tuple[str, str, str], ...] = (
     ("study/schema.py", "null", "JSON Schema's type of nothing"),
     ("yamlio/yaml_source.py", "null", "YAML's tag of nothing"),
     ("tracing", "null", "JSON's word for nothing"),
-    ("observe/video.py", "null", "ffmpeg's format without a file"),
+    ("observe/commands.py", "null", "ffmpeg's format without a file"),
     ("observe/mounts/fuse_client.py", "root", "ceph-fuse's directory of the file system"),
     ("observe/mounts/reachable.py", "root", "the root directory of this host"),
     ("observe/mounts/users.py", "root", "a process's root directory, /proc/PID/root"),

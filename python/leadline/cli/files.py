@@ -65,11 +65,10 @@ def _keep_rights(path: Path, new: int) -> None:
 def _result_of(path: Path) -> Path | None:
     """The result that a file is a part of, there already or not."""
     from leadline.published.store import DOCUMENT
-    from leadline.store.bundles.form import BUNDLES
-    from leadline.store.files import JOURNAL, MANIFEST, RECORDS, WORKFLOWS
+    from leadline.store.bundles import BUNDLES
+    from leadline.store.files import JOURNAL, MANIFEST, RECORDS, SCRIPT, WORKFLOWS
     from leadline.store.index import INDEX
     from leadline.store.reader import check_manifest
-    from leadline.store.replay_script import SCRIPT
     from leadline.store.tables import TABLES
     from leadline.tracing.store import TRACE_TABLES
 

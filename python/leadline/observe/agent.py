@@ -20,32 +20,31 @@ from typing import Any
 
 from leadline.counters.catalogue import marked
 from leadline.observe.ceph.cluster import ClientReader, ClusterReader, MdsReader
-from leadline.observe.ceph.in_flight import PERIOD_S as IN_FLIGHT_PERIOD_S
-from leadline.observe.ceph.in_flight import InFlightReader
-from leadline.observe.ceph.osds import key_of
+from leadline.observe.ceph.osds import IN_FLIGHT_PERIOD_S, InFlightReader, key_of
 from leadline.observe.clock import steady_unix_ns
 from leadline.observe.host.daemon_reader import DaemonReader
-from leadline.observe.host.process_reader import ProcessReader
-from leadline.observe.host.process_table import ProcessTable
+from leadline.observe.host.processes import ProcessReader, ProcessTable
 from leadline.observe.host.reader import HostReader
 from leadline.observe.model import ClusterState
 from leadline.observe.mounts.kernel_client import KernelClientReader
-from leadline.observe.mounts.limits import WIRE_LIMIT
 from leadline.observe.mounts.servers import addresses_of
-from leadline.observe.network.addresses import host_interfaces
-from leadline.observe.network.endpoints import ServerEndpoint
-from leadline.observe.network.lab_ports import LabPortReader
-from leadline.observe.network.socket_reader import PERIOD_S as SOCKETS_PERIOD_S
-from leadline.observe.network.socket_reader import SocketReader
-from leadline.observe.network.tcp_reader import PERIOD_S as TCP_PERIOD_S
-from leadline.observe.network.tcp_reader import TcpReader
-from leadline.observe.network.wire import (
+from leadline.observe.network.interfaces import (
     INTERFACE,
     WIRE,
+    WIRE_LIMIT,
+    host_interfaces,
     interface_counters,
     interface_totals,
     interface_towards,
     server_addresses,
+)
+from leadline.observe.network.lab_ports import LabPortReader
+from leadline.observe.network.tcp import (
+    SOCKETS_PERIOD_S,
+    TCP_PERIOD_S,
+    ServerEndpoint,
+    SocketReader,
+    TcpReader,
 )
 from leadline.observe.reading import Counters, Reader, Request, Row, SourceThread, joined, missing
 from leadline.study.target import TargetFacts

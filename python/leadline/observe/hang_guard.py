@@ -1,7 +1,7 @@
-"""Touches paths that may hang in a fork of this process, with a deadline: a hung mount holds up the fork.
+"""Work that may hang, in other processes with a deadline: forks of this one, or modules of this package.
 
-The command itself makes no call on a path before it has answered here. `children` starts Python anew and is
-for what takes longer than a look.
+A system call on a hung mount cannot be interrupted. So the command makes no call on a path before a fork has
+answered; what takes longer than a look is a module in a Python of its own (`ask_child`).
 """
 
 from __future__ import annotations
@@ -13,13 +13,17 @@ import select
 import signal
 import stat
 import struct
+import subprocess
 import tempfile
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn, Protocol, TypeVar
 
 from leadline.errors import TargetError
+from leadline.foreign import parse_json
+from leadline.interpreter import module_command, module_environment
 from leadline.units import printable
 
 _T = TypeVar("_T")
@@ -34,7 +38,7 @@ class Doing(Protocol):
 
 ANSWER_S = 5.0
 _REMEDY = "See whether its server or cluster is up. A mount that hangs can be detached with `umount -l`."
-_REAP_S = 0.2  # a killed fork is gone by then, unless the kernel holds it
+_REAP_S = 0.2  # what was killed is gone by then, unless the kernel holds it
 _LENGTH = struct.Struct("I")
 
 
@@ -155,7 +159,7 @@ def _read_until_last(reading: int, deadline_s: float, messages: list[Any]) -> bo
     while True:
         left = end - time.monotonic()
         if left <= 0 and not patient:
-            from leadline.observe.timeouts import patient_s
+            from leadline.observe.host.host import patient_s
 
             end, patient = end + patient_s(deadline_s) - deadline_s, True
             continue
@@ -191,3 +195,74 @@ def _made_again(kind: type[Exception], arguments: tuple[Any, ...], state: dict[s
     error = kind.__new__(kind, *arguments)
     error.__dict__.update(state)
     return error
+
+
+@dataclass(frozen=True)
+class ChildAnswer:
+    """JSON objects that a child printed; `stuck_pid` is set when it did not end within its deadline.
+
+    It was killed then, and `held` says that the kernel holds it even so.
+    """
+
+    lines: tuple[dict[str, Any], ...]
+    stuck_pid: int | None
+    exit_code: int | None
+    stderr: str
+    held: bool = False
+
+
+@dataclass(frozen=True)
+class Finished:
+    """What a program printed; `exit_code` is None where it was killed at its deadline, `stuck` even so."""
+
+    output: bytes
+    errors: bytes
+    exit_code: int | None
+    pid: int
+    stuck: bool = False
+
+
+def finish(
+    command: Sequence[str], deadline_s: float, environment: Mapping[str, str] | None = None
+) -> Finished:
+    """Run a program to its end, or kill it after `deadline_s`; unlike `subprocess.run` never waits longer."""
+    child = subprocess.Popen(
+        command,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env=environment,
+        start_new_session=True,
+    )
+    try:
+        output, errors = child.communicate(timeout=deadline_s)
+    except subprocess.TimeoutExpired as late:
+        child.kill()
+        stuck = False
+        try:
+            child.wait(_REAP_S)
+        except subprocess.TimeoutExpired:
+            stuck = True
+        return Finished(late.stdout or b"", late.stderr or b"", None, child.pid, stuck)
+    except BaseException:
+        child.kill()
+        raise
+    return Finished(output, errors, child.returncode, child.pid)
+
+
+def ask_child(module: str, arguments: list[str], deadline_s: float) -> ChildAnswer:
+    """Run a module to its end, or kill it after `deadline_s` and return what it said so far."""
+    done = finish(module_command(module, *arguments), deadline_s, module_environment())
+    late = done.pid if done.exit_code is None else None
+    errors = done.errors.decode("utf-8", "replace").strip()
+    return ChildAnswer(_json_lines(done.output), late, done.exit_code, errors, done.stuck)
+
+
+def _json_lines(output: bytes) -> tuple[dict[str, Any], ...]:
+    lines = []
+    for line in output.splitlines():
+        with contextlib.suppress(ValueError):
+            value = parse_json(line)
+            if isinstance(value, dict):
+                lines.append(value)
+    return tuple(lines)

@@ -16,8 +16,8 @@ from dataclasses import dataclass, field
 from typing import Any, NoReturn
 
 from leadline.errors import EngineError
-from leadline.observe.timeouts import patient_s
-from leadline.run.forked.prepared import prepared
+from leadline.observe.host.host import patient_s
+from leadline.run.prepared import prepared
 
 _POLL_S = 0.1
 _INTERRUPT_GRACE_S = 10.0  # the engine finishes what is in flight, at most that long

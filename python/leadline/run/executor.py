@@ -17,7 +17,7 @@ from leadline.plan.order import with_block
 from leadline.run.faulted import FaultWatch
 from leadline.run.model import Display, Growth, Outcome, Pilot, RunRequest, Stopping, no_growth
 from leadline.run.site import Site, SlotEnd
-from leadline.store.bundles.write import TRIALS_MAX
+from leadline.store.bundles import TRIALS_MAX
 from leadline.store.journal import Event
 from leadline.store.reader import open_result
 from leadline.store.tables import LatencyRow, TrialRow

@@ -17,7 +17,7 @@ from leadline import _core
 if TYPE_CHECKING:
     from leadline.plan.model import PlannedCell, Trial
     from leadline.run.child import Answer, Worker
-    from leadline.run.storage.workspace import Place, Workspace
+    from leadline.run.workspace import Place, Workspace
     from leadline.study.kind.job import AnyJob
 
 SLOWEST_BYTES_PER_S = 1 << 20  # below 1 MiB/s a transfer without a runtime counts as hung

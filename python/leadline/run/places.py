@@ -13,13 +13,13 @@ from typing import Any
 from leadline import units
 from leadline.errors import ResultError, StoreError, TargetError
 from leadline.observe.hang_guard import check_answers
-from leadline.observe.timeouts import patient_s
+from leadline.observe.host.host import patient_s
 from leadline.run.child import Answer, Worker
 from leadline.run.interface import SLOWEST_BYTES_PER_S
 from leadline.run.model import RunRequest
-from leadline.run.storage.mounted import Mounted, mounted_of
-from leadline.run.storage.workspace import MARK, Place, Workspace, is_name_of, workspace_of
-from leadline.store.names import checked_name
+from leadline.run.storage import Mounted, mounted_of
+from leadline.run.workspace import MARK, Place, Workspace, is_name_of, workspace_of
+from leadline.store.files import checked_name
 from leadline.store.writer import ResultWriter
 from leadline.study.target import Target, TargetFacts
 

@@ -19,8 +19,7 @@ from leadline.plan.order import states_of, with_block
 from leadline.run.child import Worker
 from leadline.run.executor import Executor
 from leadline.run.faulted import FaultWatch
-from leadline.run.forked.prepared import prepared
-from leadline.run.held import held
+from leadline.run.local import LocalSite
 from leadline.run.model import (
     Display,
     Outcome,
@@ -36,13 +35,13 @@ from leadline.run.places import (
     remove_workspaces,
     require_outside,
 )
-from leadline.run.site import Site
-from leadline.run.slot.local import LocalSite
-from leadline.run.slot.stated import StatedSite
-from leadline.run.storage.mounted import Mounted, mounted_of, require_mounted
+from leadline.run.prepared import prepared
+from leadline.run.site import Site, StatedSite
+from leadline.run.storage import Mounted, mounted_of, require_mounted
+from leadline.run.workspace import held
 from leadline.store.acting import SeenManifest
+from leadline.store.files import checked_name
 from leadline.store.journal import DamagedJournalError, Event
-from leadline.store.names import checked_name
 from leadline.store.writer import ResultWriter, create_result, reopen_result
 from leadline.study.schemes import storageless
 from leadline.study.target import Target, TargetFacts

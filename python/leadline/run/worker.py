@@ -1,7 +1,7 @@
 """A worker process: does what touches a target, one command after another, while the parent keeps the time.
 
 Commands come as JSON lines on standard input; answers and the engine's progress go out as JSON lines.
-It is forked (`forked.helper`), and ends when its input ends or its parent dies.
+It is forked (`fork_helper`), and ends when its input ends or its parent dies.
 """
 
 from __future__ import annotations
@@ -19,9 +19,8 @@ from typing import Any
 
 from leadline import _core
 from leadline.errors import LeadlineError
-from leadline.run.storage import workspace
-from leadline.run.storage.mounted import Mounted
-from leadline.run.storage.storage import open_storage
+from leadline.run import workspace
+from leadline.run.storage import Mounted, open_storage
 from leadline.shortage import shortage_of
 from leadline.workloads.runner import CONDUCTED, conducted_kind, handed
 

@@ -14,9 +14,8 @@ from typing import Any
 
 from leadline.errors import ResultError
 from leadline.foreign import parse_json
-from leadline.store.files import JOURNAL, MANIFEST
+from leadline.store.files import JOURNAL, MANIFEST, SCRIPT
 from leadline.store.reader import MANIFEST_BYTES_MAX, check_manifest
-from leadline.store.replay_script import SCRIPT
 from leadline.trusted import why_not_file
 
 _ROOT = 0

@@ -1,19 +1,48 @@
-"""Names of the files in a result directory, its directories, and what cannot be written there."""
+"""The files of a result: their names, its directories, and what cannot be written there."""
 
 from __future__ import annotations
 
 import errno
 import os
+import re
+import struct
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from leadline.durable import is_unfinished, sync_directory, written_whole
-from leadline.errors import LeadlineError, StoreError
+from leadline.durable import is_unfinished, sync_directory, write_whole, written_whole
+from leadline.errors import LeadlineError, ResultError, StoreError
 from leadline.removal import open_in, remove_entries
 from leadline.trusted import require_own_place
 from leadline.units import quoted
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+
+_ID = re.compile(r"[0-9a-f]{8,64}")
+
+
+def checked_id(value: object) -> str:
+    """A study's id, which is part of the name of what is removed: hexadecimal digits, or refused."""
+    if not isinstance(value, str) or not _ID.fullmatch(value):
+        raise ResultError(
+            f"the id {value!r} is none of leadline's: it has 8 to 64 of the digits 0-9a-f",
+            "nothing was done; the manifest was changed: restore it from a copy of the result",
+        )
+    return value
+
+
+def checked_name(value: object) -> str:
+    """A name that becomes part of a file's: of one file, in one directory."""
+    if not isinstance(value, str) or value in ("", ".", "..") or "/" in value or "\0" in value:
+        raise ResultError(
+            f"{value!r} is no plain name of a file or directory: it would lead to another place",
+            "nothing was done; the result was changed: restore it from a copy",
+        )
+    return value
+
 
 MANIFEST = "manifest.json"
 JOURNAL = "events.jsonl"
@@ -100,3 +129,19 @@ def unwritable(result: Path, error: OSError) -> StoreError:
         f"{mend}; what was stored is kept: leadline run --resume {quoted(result)}",
         file=str(getattr(error, "filename", None) or result),
     )
+
+
+SCRIPT = "replay.script"
+_MAGIC, _VERSION = b"LLREPLAY", 1
+
+
+def write_script(
+    directory: Path, calls: Any, threads: Sequence[tuple[int, int]], sizes: Any, flags: Any
+) -> None:
+    """Write `calls` (NumPy records in the engine's layout), threads as (process, calls), and the files."""
+    parts = [_MAGIC, struct.pack("<IIIIQ", _VERSION, len(threads), len(sizes), 0, len(calls))]
+    parts += [struct.pack("<QII", int(size), int(flag), 0) for size, flag in zip(sizes, flags, strict=True)]
+    parts += [struct.pack("<QII", count, process, 0) for process, count in threads]
+    parts.append(calls.tobytes())
+    with storing(directory):
+        write_whole(directory / SCRIPT, b"".join(parts))

@@ -11,15 +11,21 @@ from pathlib import Path
 from leadline.durable import written_whole
 from leadline.errors import ResultError, UsageError
 from leadline.published.store import DOCUMENT, read_document
-from leadline.store.bundles.write import bundle_trials
+from leadline.store.bundles import bundle_trials
 from leadline.store.by_host import BY_HOST, read_by_host
-from leadline.store.files import HOST_FILES, JOURNAL, MANIFEST, OUTPUT, PROOF, WORKFLOWS, make_directory
+from leadline.store.files import (
+    HOST_FILES,
+    JOURNAL,
+    MANIFEST,
+    OUTPUT,
+    PROOF,
+    SCRIPT,
+    WORKFLOWS,
+    make_directory,
+)
 from leadline.store.making import made_result
-from leadline.store.own.acks import ACKS
-from leadline.store.own.proposals import PROPOSALS, read_proposals
-from leadline.store.own.stages import STAGES, read_stages
+from leadline.store.own import ACKS, PROPOSALS, STAGES, read_proposals, read_stages
 from leadline.store.reader import Result, find_results, open_result
-from leadline.store.replay_script import SCRIPT
 from leadline.store.tables import TABLES
 from leadline.tracing.store import TRACE_TABLES, check_trace, traced_trials
 

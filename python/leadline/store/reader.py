@@ -11,12 +11,11 @@ from typing import Any
 
 from leadline.errors import ResultError
 from leadline.foreign import RESTORE, parse_json, read_plain, reading
-from leadline.store.bundles.read import BundledResult
+from leadline.store.bundles import BundledResult
 from leadline.store.files import JOURNAL, MANIFEST, PROOF, RESULT_FORMAT, RESULT_VERSION
 from leadline.store.journal import Event, read_journal
 from leadline.store.making import recoverable
-from leadline.store.parquet import SampleLines, sample_lines_of
-from leadline.store.rows import read_rows
+from leadline.store.parquet import SampleLines, read_rows, sample_lines_of
 from leadline.store.tables import TABLES, LatencyRow, SeriesRow, TrialRow, schema
 from leadline.units import quoted
 

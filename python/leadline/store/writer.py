@@ -14,13 +14,14 @@ from leadline.durable import private_opener, write_whole
 from leadline.errors import LeadlineError, ResultError, UsageError
 from leadline.foreign import parse_json, read_plain, reading
 from leadline.removal import discard_tree, open_in
-from leadline.store.bundles.write import FEW, bundle_trials
+from leadline.store.bundles import FEW, bundle_trials
 from leadline.store.files import (
     JOURNAL,
     MANIFEST,
     RECORDS,
     RESULT_FORMAT,
     RESULT_VERSION,
+    checked_id,
     discard_unfinished,
     make_directory,
     storing,
@@ -29,7 +30,6 @@ from leadline.store.files import (
 )
 from leadline.store.journal import Event, Journal, read_journal
 from leadline.store.making import made_result
-from leadline.store.names import checked_id
 from leadline.store.reader import (
     KIND_TRACE,
     MANIFEST_BYTES_MAX,

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from leadline.errors import RefusedChangeError
-from leadline.observe.ceph.trouble import cluster_trouble
+from leadline.observe.ceph.parse import cluster_trouble
 from leadline.tuning.surroundings import TunedSurroundings
 
 IGNORE_HEALTH = "mend the cluster first; --ignore-health goes on all the same"

@@ -154,7 +154,7 @@ class TunedSurroundings:
 
     def run(self, command: Sequence[str], host: str = "", deadline_s: float = 10.0) -> str:
         """What a program printed. Raises TuningError where it is missing, fails or takes too long."""
-        from leadline.observe.children import finish
+        from leadline.observe.hang_guard import finish
 
         if shutil.which(command[0]) is None:
             raise TuningError(f"the program {command[0]} is not installed", f"apt-get install {command[0]}")
@@ -238,7 +238,7 @@ def _inside(namespace: str) -> Any:
 @contextmanager
 def _own_network(namespace: str) -> Iterator[None]:
     """In a fork: that network namespace, with a /sys that shows its devices. The fork ends with it."""
-    from leadline.observe.network.entered import entered
+    from leadline.observe.network.sockets import entered
 
     library = ctypes.CDLL(None, use_errno=True)
     with entered(namespace):

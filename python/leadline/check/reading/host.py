@@ -10,8 +10,15 @@ from pathlib import Path
 from leadline.check.facts import Fact, Value, told
 from leadline.check.reading.memory import memory_facts
 from leadline.check.reading.texts import number_in, text_of
-from leadline.observe.host.host import cpu_list, cpu_model, facts, is_virtual, meminfo, virtualisation
-from leadline.observe.host.power import power_facts
+from leadline.observe.host.host import (
+    cpu_list,
+    cpu_model,
+    facts,
+    is_virtual,
+    meminfo,
+    power_facts,
+    virtualisation,
+)
 
 _UNSYNCHRONISED = 5  # TIME_ERROR, what adjtimex(2) returns
 _LEAST_SEGMENTS = 100_000  # fewer say nothing of a share

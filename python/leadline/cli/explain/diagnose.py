@@ -133,8 +133,7 @@ def _live(path: str, duration: str, shown: _OnScreen, *, as_json: bool, use_bpf:
     from leadline.cli.machine.lab_faults import labs_of
     from leadline.cli.machine.watch import say_progress
     from leadline.cli.signals import StopRequest
-    from leadline.observe.host.links import link_facts
-    from leadline.observe.host.power import power_facts
+    from leadline.observe.host.host import link_facts, power_facts
     from leadline.observe.mounts.mounts import look
     from leadline.verdict.diagnosis.document import FORMAT, figures_json, found_json
     from leadline.verdict.diagnosis.live import Watched, diagnose_live

@@ -137,11 +137,11 @@ def _finding(finding: Finding) -> dict[str, str]:
 
 
 def _probe(path: str) -> dict[str, Any]:
-    """What `run.storage.create_probe` saw, in a process that may hang. Raises TargetError where it did."""
-    from leadline.observe.children import ask_child
+    """What `run.create_probe` saw, in a process that may hang. Raises TargetError where it did."""
+    from leadline.observe.hang_guard import ask_child
 
     study_id = secrets.token_hex(6)
-    answer = ask_child("leadline.run.storage.create_probe", [path, study_id], _DEADLINE_S)
+    answer = ask_child("leadline.run.create_probe", [path, study_id], _DEADLINE_S)
     if answer.stuck_pid is not None or not answer.lines:
         last = answer.stderr.splitlines()[-1] if answer.stderr else "no answer"
         raise TargetError(

@@ -132,7 +132,7 @@ def _script(trace: Path, trial: str | None, only: tuple[str, ...]) -> tuple[str,
 
 
 def _job(script: ReplayScript, fast: bool) -> ReplayJob:
-    from leadline.store.replay_script import SCRIPT
+    from leadline.store.files import SCRIPT
     from leadline.workloads.replay.job import ReplayJob
 
     return ReplayJob(
@@ -201,7 +201,7 @@ def _start(
     from leadline.plan.space import check_space
     from leadline.run.model import RunRequest, Steering
     from leadline.run.session import new_run
-    from leadline.store.replay_script import write_script
+    from leadline.store.files import write_script
     from leadline.study.targets import parse_targets
     from leadline.workloads.replay.plan import replay_plan, replay_study
 

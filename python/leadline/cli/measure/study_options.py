@@ -261,8 +261,8 @@ def _lookups(recruited: Recruiting | None) -> tuple[object, ...]:
 
 def _look_at_source(path: str | None, film: Film | None, video: bool) -> SourceFacts:
     """What is known of a pipeline's source: a file, or a film that was made before or is still to be made."""
+    from leadline.observe.commands import film_path, look_at_file
     from leadline.observe.hang_guard import in_fork
-    from leadline.observe.video import film_path, look_at_file
     from leadline.workloads.pipeline.job import SourceFacts
     from leadline.workloads.pipeline.resolve import film_bytes
 

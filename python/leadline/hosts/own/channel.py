@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from leadline.interpreter import module_command, module_environment
-from leadline.observe.timeouts import patient_s
+from leadline.observe.host.host import patient_s
 
 LINE_BYTES_MAX = 256 << 20  # a manifest with its plan
 _END_S = 90.0  # a trial is ended and workspaces are removed: `child` and `places` have deadlines of their own

@@ -15,9 +15,8 @@ from pathlib import Path
 from leadline.errors import ResultError, UsageError
 from leadline.hosts.own.attempts import Attempts
 from leadline.removal import discard_tree
-from leadline.store.files import JOURNAL, RECORDS
+from leadline.store.files import JOURNAL, RECORDS, checked_id, checked_name
 from leadline.store.journal import read_journal
-from leadline.store.names import checked_id, checked_name
 from leadline.trusted import why_not_file
 
 PIECE_BYTES_MAX = 8 << 20

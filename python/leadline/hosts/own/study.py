@@ -26,12 +26,12 @@ from leadline.observe.mounts.servers import with_server
 from leadline.plan.model import Plan, PlannedCell, Trial
 from leadline.plan.order import with_block
 from leadline.run.faulted import FaultWatch
-from leadline.run.held import held
+from leadline.run.local import LocalSite
 from leadline.run.model import Display, RunRequest, Stopping
 from leadline.run.places import require_outside
 from leadline.run.session import remove_left, request_of
 from leadline.run.site import Appointment, SlotEnd
-from leadline.run.slot.local import LocalSite
+from leadline.run.workspace import held
 from leadline.store.acting import look_at
 from leadline.store.files import MANIFEST
 from leadline.store.journal import Event

@@ -25,11 +25,11 @@ from leadline.hosts.workers.remote import Remote
 from leadline.hosts.workers.site import HostsSite
 from leadline.run.executor import Executor
 from leadline.run.faulted import FaultWatch
-from leadline.run.held import held
 from leadline.run.model import Display, Growth, Outcome, Pilot, RunRequest, Stopping, no_growth
 from leadline.run.session import interrupted_request, manifest_of
+from leadline.run.workspace import held
 from leadline.store.acting import SeenManifest
-from leadline.store.names import checked_id
+from leadline.store.files import checked_id
 from leadline.store.writer import ResultWriter, create_result, reopen_result
 
 _HELD_S = 60.0

@@ -8,13 +8,13 @@ from contextlib import suppress
 from typing import Any
 
 from leadline.counters.catalogue import read_at, sampled
-from leadline.observe.ceph import lock_stages, parse, stages
+from leadline.observe.ceph import parse, stages
 from leadline.observe.ceph.client import Cluster, MetadataServers, NotObservableError, ask_socket
 from leadline.observe.ceph.osds import DEADLINE_S, SAMPLE_DEADLINE_S, ClusterKey, Connection, Dump, OsdAsker
 from leadline.observe.model import ClusterState, group_is_clean
-from leadline.observe.network.addresses import host_interfaces
-from leadline.observe.network.wire import (
+from leadline.observe.network.interfaces import (
     WIRE,
+    host_interfaces,
     interface_counters,
     interface_totals,
     interface_towards,
@@ -238,7 +238,7 @@ class MdsReader:
         self._before: dict[str, Dump] = {}
         self._epoch: int | None = None
         self._endpoints: tuple[tuple[str, int], ...] = ()
-        self._locks = lock_stages.LockBook()
+        self._locks = stages.LockBook()
 
     def sample(self, _now_ns: int, /) -> list[Row]:
         """Rates, latencies and caches of each active MDS, and what its slowest requests waited for."""
@@ -267,7 +267,7 @@ class MdsReader:
                 rows.extend(_dump_rows("mds", ("ceph", f"mds.{name}"), self._before.get(name), now))
                 self._before[name] = now
                 if self._servers is not None:
-                    rows.extend(self._locks.rows(name, self._servers.ask(name, lock_stages.COMMAND)))
+                    rows.extend(self._locks.rows(name, self._servers.ask(name, stages.LOCKS_COMMAND)))
         except NotObservableError as error:
             return dumps, rows, str(error)
         return dumps, rows, ""

@@ -1,4 +1,4 @@
-"""Single operations of OSDs, as their trackers remember them: where each waited, and for which peer.
+"""Single operations of OSDs and metadata servers, as their trackers remember them: where each waited.
 
 A client's operation and those that its primary OSD sent to peers bear the same request id; the peer whose
 part took longest is the one that all waited for. OSDs remember twenty operations each (osd_op_history_size),
@@ -12,6 +12,7 @@ from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import pairwise
 from typing import Any
 
 from leadline.observe.reading import Row
@@ -21,7 +22,7 @@ REQUEST = re.compile(r"\b(client\.\d+\.\d+:\d+)")
 PEERS_BEGIN = "waiting for subops from"
 _PEERS_END = ("sub_op_commit_rec",)
 _QUEUE = ("queued_for_pg", "reached_pg")
-_REMEMBERED = 4000  # request ids of earlier looks, of all OSDs
+_REMEMBERED_OF_OSDS = 4000  # request ids of earlier looks, of all OSDs
 _MOST = 0.5  # of an operation's time that its slowest part must take to be what it waited for
 
 
@@ -81,7 +82,7 @@ class StageBook:
     """Joins what the OSDs of one cluster remember, and knows what it had before."""
 
     def __init__(self) -> None:
-        self._known: deque[tuple[int, str]] = deque(maxlen=_REMEMBERED)
+        self._known: deque[tuple[int, str]] = deque(maxlen=_REMEMBERED_OF_OSDS)
         self._looked = False
 
     def rows(self, answers: Mapping[int, Mapping[str, Any]]) -> list[Row]:
@@ -130,3 +131,41 @@ def _last(fresh: Mapping[int, Sequence[TrackedOperation]]) -> Iterator[Row]:
     for osd, times in last.items():
         yield ("ceph", f"osd.{osd}", "came_last", times / len(joined), "share")
     yield ("ceph", "cluster", "operations_joined", float(len(joined)), "count")
+
+
+LOCKS_COMMAND = "dump_historic_ops"
+_REQUEST = "client_request("
+_WAITS = ("failed to rdlock", "failed to wrlock", "failed to xlock", "failed to authpin")
+_REMEMBERED_OF_SERVERS = 1000
+
+
+class LockBook:
+    """Knows which requests of each server it has seen before."""
+
+    def __init__(self) -> None:
+        self._known: deque[tuple[str, str]] = deque(maxlen=_REMEMBERED_OF_SERVERS)
+        self._looked: set[str] = set()
+
+    def rows(self, server: str, answer: Mapping[str, Any]) -> list[Row]:
+        """Of the slowest new requests' time the part in which they waited for locks of others."""
+        known = set(self._known)
+        fresh = []
+        for one in answer.get("ops") or ():
+            words = str(one.get("description", ""))
+            if words.startswith(_REQUEST) and (server, words) not in known:
+                self._known.append((server, words))
+                fresh.append(one)
+        if server not in self._looked:  # what is remembered from before may be from another run
+            self._looked.add(server)
+            return []
+        whole = sum(float(one["duration"]) for one in fresh if isinstance(one.get("duration"), int | float))
+        if whole <= 0:
+            return []
+        waited = sum(_waited_s((one.get("type_data") or {}).get("events") or ()) for one in fresh)
+        return [("ceph", f"mds.{server}", "lock_part", min(waited / whole, 1.0), "share")]
+
+
+def _waited_s(events: Sequence[Mapping[str, Any]]) -> float:
+    """From each time that a lock was not to be had to whatever came next."""
+    times = list(timed(events))
+    return sum(max(after - at, 0.0) for (name, at), (_, after) in pairwise(times) if name.startswith(_WAITS))

@@ -1,15 +1,14 @@
-"""Facts about this host that a manifest needs, and the limits that its control groups set."""
+"""Facts about this host that a manifest needs, limits that its control groups set, and how patient to be."""
 
 from __future__ import annotations
 
 import os
 import platform
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
-
-from leadline.observe.host.links import link_facts
-from leadline.observe.host.power import power_facts
 
 _PROC = Path("/proc")
 _SYS = Path("/sys")
@@ -303,3 +302,79 @@ def parse_os_release(text: str) -> dict[str, str]:
     """`NAME="value"` lines of os-release(5)."""
     pairs = (line.partition("=") for line in text.splitlines() if "=" in line and not line.startswith("#"))
     return {name: value.strip().strip("\"'") for name, _, value in pairs}
+
+
+_NETWORK = Path("/sys/class/net")
+
+
+def link_facts(network: Path = _NETWORK) -> dict[str, str]:
+    """`links`: name, speed (Mbit/s) and duplex of each that is up and says its speed; "none" of none."""
+    found = []
+    for place in sorted(network.glob("*")):
+        # What is down, and what has no speed, such as a loopback, answers with an error or -1.
+        with suppress(OSError, ValueError):
+            speed = int((place / "speed").read_text())
+            duplex = (place / "duplex").read_text().strip()
+            if speed > 0 and (place / "operstate").read_text().strip() == "up":
+                found.append(f"{place.name} {speed} {duplex}")
+    return {"links": ", ".join(found) or "none"}
+
+
+_UNSEEN = "not observable"
+
+
+def power_facts(sys: Path = _SYS) -> dict[str, str]:
+    """For a manifest; every value is text, "not observable" where the kernel does not show it."""
+    return {
+        "cpu_governor": _text(sys / "devices/system/cpu/cpu0/cpufreq/scaling_governor"),
+        "cpu_wake_us": _deepest_sleep_us(sys / "devices/system/cpu/cpu0/cpuidle"),
+        "numa_nodes": _nodes(sys / "devices/system/node"),
+        "iommu": _iommu(sys),
+    }
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text().strip() or _UNSEEN
+    except (OSError, ValueError):
+        return _UNSEEN
+
+
+def _deepest_sleep_us(place: Path) -> str:
+    """The longest that an idle processor may take to wake, of the states that are not disabled."""
+    latencies = []
+    for state in place.glob("state*"):
+        with suppress(OSError, ValueError):
+            if (state / "disable").read_text().strip() == "0":
+                latencies.append(int((state / "latency").read_text()))
+    return str(max(latencies)) if latencies else _UNSEEN
+
+
+def _nodes(place: Path) -> str:
+    return str(sum(1 for _ in place.glob("node[0-9]*"))) if place.is_dir() else _UNSEEN
+
+
+def _iommu(sys: Path) -> str:
+    """`translated` where a device's addresses are, `passed through` or `none`."""
+    try:
+        if not any((sys / "class/iommu").iterdir()):
+            return "none"
+    except OSError:
+        return "none"
+    kinds = {_text(group / "type") for group in (sys / "kernel/iommu_groups").glob("*")}
+    if not kinds or kinds == {_UNSEEN}:
+        return _UNSEEN
+    return "passed through" if kinds <= {"identity"} else "translated"
+
+
+EMULATED_FACTOR = 10.0  # an emulated processor takes ten times as long for the same Python, or more
+
+
+@cache
+def _patience_factor() -> float:
+    return 1.0 if emulation() == "none seen" else EMULATED_FACTOR
+
+
+def patient_s(seconds: float) -> float:
+    """A deadline for what should take a fraction of `seconds` on a machine that is real."""
+    return seconds * _patience_factor()

@@ -20,7 +20,7 @@ from leadline.observe.host.proc_parse import (
     parse_pressure,
     parse_stat,
 )
-from leadline.observe.mounts.limits import device_limits
+from leadline.observe.network.interfaces import device_limits
 from leadline.observe.reading import Counters, Request, Row, joined, missing, sum_of
 from leadline.study.schemes import access
 

@@ -13,11 +13,9 @@ from dataclasses import replace
 from pathlib import Path
 
 from leadline.errors import TargetError
-from leadline.observe.ceph.layout import require_pool, set_pool
-from leadline.observe.ceph.pools import PoolPlacement
-from leadline.observe.children import ask_child
-from leadline.observe.hang_guard import Doing, in_fork
-from leadline.observe.mounts.locations import pool_words
+from leadline.observe.ceph.pools import PoolPlacement, require_pool, set_pool
+from leadline.observe.hang_guard import Doing, ask_child, in_fork
+from leadline.observe.mounts.mounts import pool_words
 from leadline.study.problems import suggest
 from leadline.study.target import CephAccess, Target, TargetFacts
 from leadline.units import printable

@@ -14,7 +14,7 @@ from urllib.parse import quote, urlencode
 
 from leadline import units
 from leadline.errors import TargetError
-from leadline.observe.children import ask_child
+from leadline.observe.hang_guard import ask_child
 from leadline.observe.mounts.mountinfo import Mount
 from leadline.observe.mounts.mounts import inspect
 from leadline.study import schemes

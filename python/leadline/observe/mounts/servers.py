@@ -17,9 +17,8 @@ from urllib.parse import SplitResult, urlsplit
 
 from leadline import _core
 from leadline.errors import UsageError
-from leadline.observe.network.addresses import host_interfaces
-from leadline.observe.network.listening import PROC, listeners
-from leadline.observe.network.wire import interface_towards, server_addresses
+from leadline.observe.network.interfaces import host_interfaces, interface_towards, server_addresses
+from leadline.observe.network.sockets import PROC, listeners
 from leadline.study.target import CephAccess, ServerAccess, TargetFacts
 from leadline.trusted import account_of_ceph, accounts_of, believed_accounts, why_not_file
 from leadline.units import printable

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from leadline.errors import ResultError
 from leadline.observe.host.proc_parse import Interface, parse_net_dev
-from leadline.observe.network.entered import entered
+from leadline.observe.network.sockets import entered
 from leadline.observe.reading import Counters, Request, Row
 from leadline.trusted import why_not_file
 from leadline.wires import CLIENT, FILE, UPLINK, Wire, read_wires

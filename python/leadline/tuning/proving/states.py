@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from leadline.errors import TuningError
-from leadline.observe.ceph.trouble import slow_checks
+from leadline.observe.ceph.parse import slow_checks
 from leadline.tuning.access.interface import same_value
 from leadline.tuning.changing.restarting import restart_daemons
 from leadline.tuning.health import HealthSeen, health_of

@@ -12,7 +12,7 @@ from leadline.errors import ResultError
 from leadline.plan.model import Plan
 from leadline.plan.order import with_block
 from leadline.store.files import PROOF
-from leadline.store.own.proposals import StoredProposal
+from leadline.store.own import StoredProposal
 from leadline.store.reader import Result, open_result
 from leadline.verdict.model import Cell, Comparison
 from leadline.verdict.proofs.detection import ProofFound

@@ -11,7 +11,7 @@ from leadline.analysis.cells import CellTable
 from leadline.analysis.proposing import ProposalSeen, SearchLimits
 from leadline.errors import ResultError
 from leadline.plan.model import Plan
-from leadline.store.own.proposals import StoredProposal, read_proposals
+from leadline.store.own import StoredProposal, read_proposals
 from leadline.store.reader import Result
 from leadline.store.tables import TrialRow
 from leadline.verdict.comparisons.comparisons import asked_metrics

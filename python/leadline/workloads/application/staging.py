@@ -14,7 +14,7 @@ from typing import Any
 
 from leadline.errors import TargetError
 from leadline.removal import remove_tree
-from leadline.run.storage.own import make_in_own
+from leadline.run.storage import make_in_own
 
 _BLOCK_BYTES = 1 << 20
 _SAY_EVERY_NS = 250_000_000

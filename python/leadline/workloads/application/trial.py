@@ -12,7 +12,7 @@ from typing import Any
 
 from leadline.interpreter import user_environment
 from leadline.removal import remove_tree
-from leadline.run.storage.own import make_in_own
+from leadline.run.storage import make_in_own
 from leadline.store.files import make_directory
 from leadline.workloads.application.barrier import Start
 from leadline.workloads.application.copies import run_copies

@@ -14,7 +14,7 @@ from typing import Any
 
 from leadline.run.child import Answer, Worker
 from leadline.run.interface import plain_summary
-from leadline.run.storage.workspace import Place
+from leadline.run.workspace import Place
 from leadline.workloads.coherence.job import LAGS, LOCKS, CoherenceJob
 
 _STEP_S = 60.0

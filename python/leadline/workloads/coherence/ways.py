@@ -14,7 +14,7 @@ from typing import Literal, Protocol
 
 from leadline import _core
 from leadline.errors import TargetError
-from leadline.run.storage.own import own_directory
+from leadline.run.storage import own_directory
 
 _READ_BYTES_MAX = 64 << 20
 Ability = Literal["keep_open", "link", "lock", "write_parts"]

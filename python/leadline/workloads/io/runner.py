@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from leadline import _core
 from leadline.run.interface import SLOWEST_BYTES_PER_S, Assignment, Command, Conducted, ReadingBack, Say
-from leadline.run.storage.workspace import forget_cached
+from leadline.run.workspace import forget_cached
 from leadline.study.schemes import uses_storage
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from leadline import units
 from leadline.analysis.statistics.differences import MeanDifference
-from leadline.store.own.stages import StageRow
+from leadline.store.own import StageRow
 from leadline.verdict.interface import KindAnswer
 from leadline.verdict.model import UNUSABLE, FigureRow, FigureTable, Quantity, Statement, worst
 from leadline.workloads.pipeline.figures import thresholds

@@ -23,9 +23,9 @@ from leadline.foreign import parse_json
 from leadline.interpreter import module_command, module_environment
 from leadline.observe.clock import offset_ns
 from leadline.run.interface import Assignment, Conducted, Say
-from leadline.run.storage.own import make_in_own
+from leadline.run.storage import make_in_own
 from leadline.store.files import make_directory
-from leadline.store.own.stages import StageRow, write_stages
+from leadline.store.own import StageRow, write_stages
 from leadline.tracing.tables import TraceTables
 from leadline.workloads.application.barrier import Start
 from leadline.workloads.application.copies import run_copies

@@ -15,7 +15,7 @@ from leadline.analysis.cells import CellTable
 from leadline.analysis.statistics.differences import MeanDifference, Sides, mean_differences
 from leadline.analysis.statistics.means import Estimate, arithmetic_mean, geometric_mean, typical
 from leadline.plan.model import PlannedCell
-from leadline.store.own.stages import StageRow
+from leadline.store.own import StageRow
 from leadline.verdict.model import (
     UNUSABLE,
     Cell,

@@ -11,7 +11,7 @@ from leadline.run.interface import (
     Conducted,
     Preparing,
 )
-from leadline.store.names import checked_name
+from leadline.store.files import checked_name
 
 if TYPE_CHECKING:
     from leadline.run.child import Answer

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leadline.knowledge.tables import numbers
-from leadline.store.own.acks import Acks
+from leadline.store.own import Acks
 
 Seconds = NDArray[np.float64]
 _ROTATIONS = 199  # of a randomisation test; with none beyond, chance has less than 1 in 200

@@ -11,7 +11,7 @@ import numpy as np
 
 from leadline.analysis.costs import add_costs
 from leadline.analysis.metrics import Measured, add_latency, cpu_per_operation, nothing_done
-from leadline.store.own.acks import read_acks
+from leadline.store.own import read_acks
 from leadline.store.tables import LatencyRow, TrialRow
 from leadline.workloads.transfer.acks import (
     Bursts,

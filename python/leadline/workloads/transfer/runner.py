@@ -12,7 +12,7 @@ from leadline.run.interface import (
     Conducted,
     engine_job,
 )
-from leadline.run.storage.workspace import forget_cached
+from leadline.run.workspace import forget_cached
 from leadline.study.schemes import uses_storage
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ class TransferConducted(Conducted["TransferJob"]):
 
     def run(self, job: dict[str, Any], record: str, meeting: _core.Meeting | None) -> dict[str, Any]:
         """See the base; the log of acknowledgements becomes a table."""
-        from leadline.store.own.acks import read_ack_log, write_acks
+        from leadline.store.own import read_ack_log, write_acks
 
         job = dict(job)
         if job["transfer"] == "copy":
@@ -65,6 +65,6 @@ class TransferConducted(Conducted["TransferJob"]):
 
     def gather(self, trial: str, into: Path, hosts: Mapping[str, Path]) -> None:
         """The acknowledgements of all hosts in one table."""
-        from leadline.store.own.acks import join_acks
+        from leadline.store.own import join_acks
 
         join_acks(into, trial, hosts)

@@ -18,7 +18,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from leadline.errors import TargetError
-from leadline.observe.children import finish
+from leadline.observe.hang_guard import finish
 from leadline.run.interface import plain_summary
 from leadline.study.schemes import ThirdParty, scheme_of
 

@@ -14,7 +14,7 @@ from leadline.analysis.proposing import (
     judge_proposals,
     next_proposal,
 )
-from leadline.store.own.proposals import StoredProposal
+from leadline.store.own import StoredProposal
 from leadline.tuning.searching.sampler import SamplerKind, TriedProposal, propose
 from leadline.tuning.searching.space import SearchDimension
 

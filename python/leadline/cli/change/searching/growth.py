@@ -10,13 +10,13 @@ from statistics import median
 from typing import TYPE_CHECKING
 
 from leadline.cli.change.searching.course import SearchCourse, next_block
-from leadline.store.own.proposals import read_proposals, write_proposals
+from leadline.store.own import read_proposals, write_proposals
 
 if TYPE_CHECKING:
     from leadline.plan.model import Plan
     from leadline.run.model import Growth, RunOptions
     from leadline.store.journal import Event
-    from leadline.store.own.proposals import StoredProposal
+    from leadline.store.own import StoredProposal
 
 SETTLE_S = 1.5  # to bring one state about, before one was: values, readings, a new client
 

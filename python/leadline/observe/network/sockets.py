@@ -1,13 +1,15 @@
-"""The kernel's table of TCP sockets by netlink (sock_diag(7)): bytes of each, also of those that end."""
+"""The kernel's table of TCP sockets by netlink (sock_diag(7)), here or in another network namespace."""
 
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import errno
 import os
 import socket
 import struct
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -172,3 +174,63 @@ def sockets_in(directory: Path) -> set[int]:
                 if link.startswith("socket:["):
                     inodes.add(int(link[len("socket:[") : -1]))
     return inodes
+
+
+PROC = Path("/proc")
+_LISTENS = "0A"  # TCP_LISTEN in /proc/net/tcp (proc(5))
+
+
+def listeners(port: int, proc: Path = PROC) -> frozenset[int]:
+    """Processes that hold a socket listening on this TCP port; none where they are not ours to see."""
+    inodes = listening(port, proc / "net")
+    if not inodes:
+        return frozenset()
+    pids = (int(entry.name) for entry in proc.iterdir() if entry.name.isdigit())
+    return frozenset(pid for pid in pids if inodes & sockets_in(proc / str(pid) / "fd"))
+
+
+def listening(port: int, net: Path) -> set[int]:
+    """The sockets (inodes) that listen on a port, in the network whose tables are at `net`."""
+    found: set[int] = set()
+    for table in ("tcp", "tcp6"):
+        with contextlib.suppress(OSError):
+            for line in (net / table).read_text().splitlines()[1:]:
+                fields = line.split()
+                if fields[3] == _LISTENS and int(fields[1].rpartition(":")[2], 16) == port:
+                    found.add(int(fields[9]))
+    return found
+
+
+_CLONE_NEWNET = 0x40000000
+_OPEN = os.O_RDONLY | os.O_CLOEXEC
+OWN = "/proc/thread-self/ns/net"
+
+
+@contextmanager
+def entered(namespace: str, flags: int = 0) -> Iterator[None]:
+    """This thread in the network namespace of that file, opened with `flags`, too.
+
+    Raises OSError where there is none, or this is not root.
+    """
+    library = ctypes.CDLL(None, use_errno=True)
+    with _opened(OWN, _OPEN) as own, _opened(namespace, _OPEN | flags) as there:
+        _enter(library, there, namespace)
+        try:
+            yield
+        finally:
+            _enter(library, own, OWN)
+
+
+def _enter(library: ctypes.CDLL, descriptor: int, name: str) -> None:
+    if library.setns(descriptor, _CLONE_NEWNET):
+        number = ctypes.get_errno()
+        raise OSError(number, os.strerror(number), name)
+
+
+@contextmanager
+def _opened(path: str, flags: int) -> Iterator[int]:
+    descriptor = os.open(path, flags)
+    try:
+        yield descriptor
+    finally:
+        os.close(descriptor)

@@ -1,8 +1,4 @@
-"""`python -m leadline.run.storage.create_probe PATH ID`: makes files on a mount, reads them, removes them.
-
-It exercises what asynchronous creation breaks where it is broken (tracker 54013): the first file in a new
-directory is made synchronously, those after it need not be. One JSON line says what was seen.
-"""
+"""`python -m leadline.run.create_probe PATH ID`: makes files on a mount, reads them, removes them."""
 
 from __future__ import annotations
 
@@ -13,8 +9,8 @@ import sys
 from pathlib import Path
 
 from leadline.errors import TargetError
-from leadline.run.storage.own import own_directory
-from leadline.run.storage.workspace import Workspace, make_workspace, remove_workspace
+from leadline.run.storage import own_directory
+from leadline.run.workspace import Workspace, make_workspace, remove_workspace
 
 FILES = 16
 _BYTES = 4096

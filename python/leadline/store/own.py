@@ -1,18 +1,17 @@
-"""The table `acks`: every acknowledged request of a transfer, a Parquet file a trial beside its others.
-
-Only trials of transfers have one. Columns are arrays, not rows: a trial has up to millions. It is written by
-the trial's worker from the engine's log, before the trial counts as finished; of many hosts it is joined.
-"""
+"""Tables that only one kind of work has, a Parquet file a trial beside those that all have."""
 
 from __future__ import annotations
 
+import json
 import os
-from collections.abc import Mapping
-from dataclasses import dataclass, fields, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from leadline.foreign import open_plain, reading
+from leadline.durable import write_whole
+from leadline.errors import ResultError
+from leadline.foreign import open_plain, parse_json, read_plain, reading
 from leadline.store.files import storing, write_table
 from leadline.store.parquet import fitted, opened
 from leadline.store.tables import schema
@@ -22,6 +21,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from leadline.store.reader import Result
+
 
 ACKS = "acks"
 DIRECTIONS = ("read", "write")
@@ -232,3 +232,147 @@ def join_acks(into: Path, trial: str, hosts: Mapping[str, Path]) -> None:
     arrays = {one.name: np.concatenate([getattr(own, one.name) for own in kept]) for one in fields(Acks)[:8]}
     joined = Acks(**arrays, hosts=tuple(names), lost=sum(own.lost for own in kept))
     write_acks(into, trial, joined)
+
+
+STAGES = "stages"
+
+
+@dataclass(frozen=True)
+class StageRow:
+    """One stage of one client in one trial. Times in ns count from the trial's start; `place` from 1.
+
+    `state` is complete or error. `read_bytes` and `write_bytes` count all read and write calls; `target_*`
+    and the seconds are of files on the target alone, by the trace, and None without one. `passes` is how
+    often the stage read its inputs; `passes_by`: whether the trace or the calls tell it.
+    `settle_ns` is how long syncing and dropping what it left in the page cache took, after its end.
+    `host_busy_share` is of all CPUs of the host, whoever used them; it and `interfaces` were observed for
+    `observed_ns`, which is somewhat longer than the stage.
+    `interfaces` (name -> received and sent bytes and packets) and `details` (what steps said) are JSON.
+    """
+
+    trial: str
+    client: int
+    place: int
+    stage: str
+    state: str
+    error: str | None
+    started_unix_ns: int
+    started_ns: int
+    ended_ns: int
+    settle_ns: int
+    input_bytes: int
+    output_bytes: int
+    read_bytes: int | None
+    write_bytes: int | None
+    cpu_user_ns: int
+    cpu_system_ns: int
+    memory_max_bytes: int | None
+    target_read_bytes: int | None
+    target_written_bytes: int | None
+    read_s: float | None
+    write_s: float | None
+    meta_s: float | None
+    passes: float | None
+    passes_by: str | None
+    enlarges: bool
+    interfaces: str
+    details: str
+    host_busy_share: float | None
+    observed_ns: int
+
+    @property
+    def seconds(self) -> float:
+        """How long it took."""
+        return (self.ended_ns - self.started_ns) / 1e9
+
+    @property
+    def cold_bytes(self) -> int:
+        """What of its inputs it read for the first time, which no cache of a cold start has.
+
+        Calls on other files count in what calls tell: they say something where they are enough for the whole.
+        """
+        if self.passes is None or (self.passes_by != "trace" and self.passes < 1):
+            return 0
+        return round(self.input_bytes * min(self.passes, 1.0))
+
+
+def write_stages(result: Path, trial: str, rows: Sequence[StageRow]) -> None:
+    """Store the stages of one trial."""
+    import pyarrow as pa
+
+    names = [field.name for field in fields(StageRow)]
+    columns = {name: [getattr(row, name) for row in rows] for name in names}
+    table = pa.table(columns, schema=schema(StageRow))  # type: ignore[arg-type]
+    with storing(result):
+        write_table(result / STAGES, trial, table)
+
+
+def read_stages(result: Result) -> list[StageRow]:
+    """The stages of every finished trial that has some, in order."""
+    found: list[StageRow] = []
+    for trial in sorted(result.finished):
+        file = result.path / STAGES / f"{trial}.parquet"
+        if os.path.lexists(file):
+            with reading(file):
+                found += _stages_of(file)
+    return found
+
+
+def _stages_of(file: Path) -> list[StageRow]:
+    with opened(file) as stored:
+        table = fitted(stored.read(), schema(StageRow))  # type: ignore[arg-type]
+    rows = [StageRow(**row) for row in table.to_pylist()]
+    for row in rows:
+        if not (isinstance(parse_json(row.interfaces), dict) and isinstance(parse_json(row.details), list)):
+            raise ValueError("`interfaces` or `details` is no JSON of ours")
+    return rows
+
+
+PROPOSALS = "proposals.json"
+_FORMAT = "leadline.proposals/1"
+_BYTES_MAX = 1 << 24
+
+
+@dataclass(frozen=True)
+class StoredProposal:
+    """`values` by setting; `state` is the target that it was measured as, `ended` why nothing more was."""
+
+    name: str
+    side: str
+    state: str
+    values: Mapping[str, str]
+    blocks: tuple[int, ...] = ()
+    ended: str = ""
+
+
+def write_proposals(result: Path, proposals: Sequence[StoredProposal]) -> None:
+    """Store all of them in the place of those before. Raises StoreError."""
+    text = json.dumps({"format": _FORMAT, "proposals": [asdict(one) for one in proposals]}, indent=1)
+    with storing(result):
+        write_whole(result / PROPOSALS, text.encode())
+
+
+def read_proposals(result: Path) -> tuple[StoredProposal, ...]:
+    """In the order in which they were made; none where nothing was proposed. Raises ResultError."""
+    path = result / PROPOSALS
+    if not os.path.lexists(path):
+        return ()
+    with reading(path):
+        found = parse_json(read_plain(path, _BYTES_MAX))
+    try:
+        if found["format"] != _FORMAT:
+            raise ResultError(f"{path} is of format {found['format']!r}", "use the version that wrote it")
+        return tuple(_proposal(one) for one in found["proposals"])
+    except (KeyError, TypeError, AttributeError, ValueError) as error:
+        raise ResultError(
+            f"{path} is damaged: {type(error).__name__}: {error}", "restore it from a copy"
+        ) from None
+
+
+def _proposal(one: Mapping[str, object]) -> StoredProposal:
+    values, blocks = one["values"], one["blocks"]
+    if not isinstance(values, dict) or not isinstance(blocks, list):
+        raise TypeError("a proposal has no values or no blocks")
+    name, side, state = (str(one[name]) for name in ("name", "side", "state"))
+    held = {str(name): str(value) for name, value in values.items()}
+    return StoredProposal(name, side, state, held, tuple(int(block) for block in blocks), str(one["ended"]))

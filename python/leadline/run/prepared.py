@@ -1,12 +1,4 @@
-"""The command's side of the helper that workers are forked from: started when a worker is asked for first.
-
-A helper that ended, or that was started in other circumstances than the command's now, is replaced; its end
-is told to whoever asks (`told`). None outlives the command: it ends with the command's end of its socket.
-
-What a process inherits when it is started: workers must have the command's own of that moment.
-
-A helper was started in the command's circumstances; where they are others now it is none to fork from.
-"""
+"""The command's side of the helper that workers are forked from: started when a worker is asked for first."""
 
 from __future__ import annotations
 
@@ -274,7 +266,7 @@ class Prepared:
             self._helper, self._retired = None, []
 
     def _present(self) -> ForkHelper:
-        command = module_command("leadline.run.forked.helper")
+        command = module_command("leadline.run.fork_helper")
         now = circumstances(command)
         helper = self._helper
         if helper is not None and helper.owner != os.getpid():  # a fork of the command: it is its parent's

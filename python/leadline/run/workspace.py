@@ -1,26 +1,27 @@
-"""The directory `leadline-<id>` on a target: marked as ours, and removed only with that mark.
-
-Called in a worker process only: any of these calls can hang with the file system under it.
-"""
+"""The directory `leadline-<id>` on a target: marked as ours, and removed only with that mark."""
 
 from __future__ import annotations
 
+import errno
+import hashlib
 import json
 import os
 import re
+import socket
+import struct
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import NamedTuple, Self
 
 from leadline import _core
-from leadline.errors import TargetError
-from leadline.observe.ceph.layout import require_pool, set_pool
-from leadline.run.storage.mounted import Mounted, require_mounted
-from leadline.run.storage.own import own_directory
-from leadline.run.storage.storage import Storage, open_storage
-from leadline.store.names import checked_id, checked_name
+from leadline.errors import ResultError, TargetError
+from leadline.observe.ceph.pools import require_pool, set_pool
+from leadline.run.storage import Mounted, Storage, open_storage, own_directory, require_mounted
+from leadline.store.files import checked_id, checked_name
 from leadline.study.target import Target
+from leadline.trusted import believed_accounts
 
 MARK = ".leadline"
 _PREFIX = "leadline-"
@@ -218,3 +219,44 @@ def _removed(
     raise TargetError(
         f"{place.words} does not carry this study's mark and was not removed", "look into it by hand"
     )
+
+
+_QUEUE = 4096  # of those who ask; nobody is answered
+
+
+@contextmanager
+def held(study_id: str, targets: Iterable[Target], result: Path) -> Iterator[None]:
+    """Hold a study's places for as long as the block lasts. ResultError where another process does.
+
+    What an account without a say in this result holds is passed over: it could keep everybody waiting.
+    """
+    places = sorted(tuple(map(str, workspace_of(target, study_id))) for target in targets)
+    name = f"\0leadline-{hashlib.sha256(json.dumps(places).encode()).hexdigest()[:32]}"
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as own:
+        try:
+            own.bind(name)
+            own.listen(_QUEUE)
+        except OSError as error:
+            if error.errno == errno.EADDRINUSE:
+                _refuse(name, study_id, result)
+        yield
+
+
+def _refuse(name: str, study_id: str, result: Path) -> None:
+    accounts = set(believed_accounts())
+    with suppress(OSError):
+        accounts.add(result.stat().st_uid)
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as asking:
+        asking.setblocking(False)
+        try:
+            asking.connect(name)
+            found = asking.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
+        except OSError:  # it has just ended, or does not even listen, as a run does
+            return
+    pid, uid, _ = struct.unpack("3i", found)
+    if uid in accounts:
+        who = f"process {pid}" if os.path.exists(f"/proc/{pid}") else "another process"  # noqa: PTH110
+        raise ResultError(
+            f"the study {study_id} of {result} is being run or undone by {who}, perhaps from a copy of it",
+            "nothing was done; wait for that process to end, or end it first",
+        )

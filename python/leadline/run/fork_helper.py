@@ -1,9 +1,4 @@
-"""`python -m leadline.run.forked.helper SOCKET PARENT`: forks workers, so that none loads Python by itself.
-
-It has one thread, no storage library, and sleeps in one poll until the command asks for a worker, asks how
-one ended, or is gone itself. So a fork finds nothing half done, and a trial that is measured is left alone.
-The kernel wakes it where a worker is stopped or goes on: only a parent is told of that.
-"""
+"""`python -m leadline.run.fork_helper SOCKET PARENT`: forks workers, so that none loads Python by itself."""
 
 from __future__ import annotations
 

@@ -1,23 +1,146 @@
-"""Ends a trial once its rate is steady, and makes the steady windows its measured interval.
-
-The engine closes an interval a window; what is found while the trial runs is found again, by the same rule,
-in its complete record, and only that counts.
-"""
+"""What is watched while a slot runs: a steady rate, disturbances, and the observers' samples."""
 
 from __future__ import annotations
 
+import json
 import math
+import os
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from leadline import _core
+from leadline.counters.catalogue import trial_figures
+from leadline.observe.ceph.parse import IN_ERROR, SLOW, cluster_trouble
+from leadline.observe.client import Observer
+from leadline.observe.model import ClusterState, Sample
+from leadline.observe.mounts.mountinfo import Mount, mount_of, read_mounts
+from leadline.observe.mounts.mounts import shown_options
 from leadline.run.child import Answer
+from leadline.run.group import Member
+from leadline.store.tables import TrialRow
 from leadline.study.kind.job import AnyJob
 from leadline.study.steady import find_steady
+from leadline.study.target import Target, TargetFacts
 from leadline.study.work import SteadyState
+
+
+class DisturbanceWatch:
+    """One for a run: `begin` and `end` stand around each trial, or each group of jobs at the same time."""
+
+    def __init__(self, targets: Sequence[Target], facts: Mapping[str, TargetFacts]) -> None:
+        self._places = {one.name: _place_of(one, facts.get(one.name)) for one in targets}
+        self._since_ns = 0
+        self._before: dict[str, Any] | None = None
+
+    def begin(self, target: str) -> None:
+        """Just before the trial starts."""
+        self._before = _mount_at(self._places[target])
+        self._since_ns = time.monotonic_ns()
+
+    def end(self, target: str, members: Sequence[Member]) -> tuple[dict[str, Any], ...]:
+        """Just after it: for each job the columns `stopped_ns` and `mounts`."""
+        until_ns = time.monotonic_ns()
+        after = _mount_at(self._places[target])
+        seen = None if after is None or self._before is None else {"before": self._before, "after": after}
+        mounts = None if seen is None else json.dumps(seen)
+        return tuple(
+            {"stopped_ns": member.worker.stopped_ns(self._since_ns, until_ns), "mounts": mounts}
+            for member in members
+        )
+
+
+def marked(rows: Sequence[TrialRow], disturbed: Sequence[Mapping[str, Any]]) -> list[TrialRow]:
+    """The rows with their columns."""
+    return [replace(row, **found) for row, found in zip(rows, disturbed, strict=True)]
+
+
+def _place_of(target: Target, facts: TargetFacts | None) -> str | None:
+    """A path on the target's mount, without a call on it: links in the target's own path are not followed."""
+    if not target.is_path or facts is None or facts.mount_point is None:
+        return None
+    path = os.path.normpath(target.url)
+    mount = mount_of(path, read_mounts())
+    return path if mount is not None and mount.mount_point == facts.mount_point else facts.mount_point
+
+
+def _mount_at(place: str | None) -> dict[str, Any] | None:
+    mount = None if place is None else mount_of(place, read_mounts())
+    return None if mount is None else _stored(mount)
+
+
+def _stored(mount: Mount) -> dict[str, Any]:
+    return {
+        "mount_id": mount.mount_id,
+        "device": f"{mount.major}:{mount.minor}",
+        "subtree": mount.root,
+        "mount_point": mount.mount_point,
+        "file_system": mount.file_system,
+        "source": mount.source,
+        "options": list(shown_options(mount)),
+    }
+
+
+_HEALTH_ERR = 2.0  # `health` of the cluster's series: 0 OK, 1 WARN, 2 ERR
+
+
+def cluster_peaks(samples: Sequence[Sample]) -> dict[str, int | None]:
+    """The most placement groups that were scrubbed, or not clean, at once; None where no sample says."""
+    peaks: dict[str, int | None] = {}
+    for figure in trial_figures():
+        if figure.how == "largest_sample":
+            values = [
+                int(sample.value)
+                for sample in samples
+                if (sample.source, sample.subject, sample.metric) == figure.sample
+            ]
+            peaks[figure.name] = max(values, default=None)
+    return peaks
+
+
+class Watch:
+    """A run must not add load to a cluster in trouble: HEALTH_ERR, or operations that became slow."""
+
+    def __init__(self, observer: Observer, *, ignore_health: bool) -> None:
+        self._observer = observer
+        self._ignore = ignore_health
+        self._kept: list[Sample] = []
+        self.trouble: str | None = None
+
+    def begin(self) -> None:
+        """A trial begins: samples from before it are of no interest."""
+        self._observer.drain()
+        self._kept = []
+
+    def in_trouble(self) -> bool:
+        """Take in what was sampled since the last call; True once the cluster was seen in trouble."""
+        fresh = self._observer.drain()
+        self._kept += fresh
+        for sample in fresh:
+            if (sample.source, sample.subject) == ("ceph", "cluster"):
+                if sample.metric == "health" and sample.value >= _HEALTH_ERR:
+                    self._judge(IN_ERROR)
+                if sample.metric == "slow_ops" and sample.value > 0:
+                    self._judge(SLOW)
+        return self.trouble is not None
+
+    def check(self, state: ClusterState | None) -> None:
+        """Judge the state at a mark. It names the checks, so that its words replace those of a sample."""
+        if state is not None and (found := cluster_trouble(state.health, state.checks)):
+            self._judge(found)
+
+    def samples(self) -> list[Sample]:
+        """Everything sampled since `begin`."""
+        self.in_trouble()
+        return self._kept
+
+    def _judge(self, found: str) -> None:
+        """Keep the first trouble, or the same one in more words."""
+        if not self._ignore and (self.trouble is None or found.startswith(self.trouble)):
+            self.trouble = found
+
 
 _LOOK_EVERY_S = 0.5
 _LOOK_CPU_SHARE = 0.02  # of one CPU, whatever the length of the record

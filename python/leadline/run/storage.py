@@ -1,7 +1,4 @@
-"""The storage that a study works on: what a mount holds, or what a library reaches, chosen here alone.
-
-Called in a worker process only: any of these calls can hang with the storage behind it.
-"""
+"""The storage that a study works on: what a mount holds, or what a library reaches, chosen here alone."""
 
 from __future__ import annotations
 
@@ -10,14 +7,79 @@ import errno
 import itertools
 import os
 import stat
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from leadline import _core
 from leadline.errors import TargetError
+from leadline.observe.mounts.mountinfo import mount_of, read_mounts
 from leadline.removal import open_directory, open_in, remove_entries
-from leadline.run.storage.own import require_own
+from leadline.study.target import TargetFacts
+
+
+class Mounted(NamedTuple):
+    """Where a file system is mounted, its type, and what it was mounted from."""
+
+    mount_point: str
+    file_system: str
+    source: str
+
+    def words(self) -> str:
+        """As a person reads it."""
+        return f"{self.file_system} ({self.source}) mounted on {self.mount_point}"
+
+
+def mounted_of(facts: TargetFacts | None) -> Mounted | None:
+    """What was found when the study was planned; None for what has no mount, and of older results."""
+    if facts is None or facts.mount_point is None or facts.source is None:
+        return None
+    return Mounted(facts.mount_point, facts.file_system, facts.source)
+
+
+def require_mounted(top: Path, was: Mounted | None) -> None:
+    """Raises TargetError where the target `top` is not there, or lies on something else than it did."""
+    if not top.is_dir():
+        raise TargetError(
+            f"{top} is no directory any more: what the study left in it was not found",
+            "bring it back to this place, then do this again",
+        )
+    mount = mount_of(os.path.realpath(top), read_mounts())
+    now = None if mount is None else Mounted(mount.mount_point, mount.file_system, mount.source)
+    if was is not None and now is not None and now != was:
+        raise TargetError(
+            f"{top} lay on {was.words()} when the study began, and lies on {now.words()} now",
+            "mount it as it was, then do this again",
+        )
+
+
+def require_own(descriptor: int, words: str) -> None:
+    """Raises TargetError for a directory that another user made, or may change."""
+    why = _core.why_not_ours(descriptor)
+    if why is not None:
+        raise TargetError(
+            f"{words} is not leadline's alone: {why}",
+            "nothing in it was touched: look into it; where it is yours, chmod go-w it and do this again",
+        )
+
+
+@contextlib.contextmanager
+def own_directory(path: Path) -> Iterator[int]:
+    """A directory of ours, open. Raises TargetError where it is another user's."""
+    parent, descriptor = open_directory(path)
+    os.close(parent)
+    try:
+        require_own(descriptor, str(path))
+        yield descriptor
+    finally:
+        os.close(descriptor)
+
+
+def make_in_own(path: Path) -> None:
+    """A new directory in one of ours."""
+    with own_directory(path.parent) as own:
+        os.mkdir(path.name, dir_fd=own)
+
 
 _UNREADABLE = b"?"
 _OWNER_PROBE = ".leadline-owner-"  # what a look for the owner that files of ours show makes and removes
