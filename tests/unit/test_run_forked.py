@@ -119,7 +119,7 @@ def test_a_helper_that_knows_every_kind_of_work_has_one_thread_and_no_storage_li
 
 def test_random_numbers_differ_between_workers_of_one_helper(tmp_path: Path) -> None:
     program = (
-        "import random, sys\nfrom leadline.run import worker\nfrom leadline.run import fork_helper as helper\n"
+        "import random, sys\nfrom leadline.run import fork_helper as helper, worker\n"
         "worker._COMMANDS['space'] = lambda _: {'drawn': random.random()}\nhelper.main(sys.argv[1:])"
     )
     with pytest.MonkeyPatch.context() as patched:
