@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Set
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from leadline.observe.host.threads import ProcessThreads
+from leadline.observe.host.processes import ProcessThreads
 from leadline.tracing.sources.waits import call_of
 from leadline.watch.store import SeenWait
 

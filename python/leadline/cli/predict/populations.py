@@ -192,7 +192,7 @@ def _traced_requests(view: TraceView) -> str:
 def _of_result(path: str, name: str | None) -> ReadWork:
     """A cell of a pipeline that was run and traced: what each client read and wrote on the target."""
     from leadline.sizing.request import ReadWork
-    from leadline.store.own.stages import read_stages
+    from leadline.store.own import read_stages
     from leadline.store.reader import open_result
     from leadline.verdict.findings import build_findings
 
