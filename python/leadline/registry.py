@@ -11,6 +11,7 @@ from typing import Any
 
 # By what is asked for: the module, and the name there.
 OFFERED: Mapping[str, tuple[str, str]] = {
+    "kinds planned": ("leadline.workloads.planner", "PLANNERS"),
     "kinds judged": ("leadline.workloads.judge", "KINDS"),
     "findings of published figures": ("leadline.published.findings", "published_findings"),
     "findings of workflows": ("leadline.workflows.findings", "workflow_findings"),

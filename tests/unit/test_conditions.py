@@ -12,12 +12,12 @@ import pytest
 from builders import cell, clock, facts, trial_row
 
 from leadline.cli.main import run_command_line
+from leadline.imported.job import ImportedJob
 from leadline.plan.model import Plan, PlannedCell, Trial
 from leadline.store.writer import create_result
 from leadline.study.study import STUDY_FORMAT, Study
 from leadline.study.target import CephAccess, Target
 from leadline.verdict.comparisons.conditions import conditions_of, differences_of
-from leadline.workloads.imported.job import ImportedJob
 
 WORK = "a.randread_4k"
 HOST = {"host": "node-a", "kernel": "6.1.0", "cpus_usable": "0,1", "memory_bytes": str(8 << 30)}

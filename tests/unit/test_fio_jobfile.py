@@ -14,10 +14,10 @@ from leadline.errors import SpecError
 from leadline.imported.fio import read_fio
 from leadline.plan.make import Host, make_plan
 from leadline.plan.model import Plan
+from leadline.study.kind.lookups import FioLook
 from leadline.study.study import parse_study
 from leadline.study.target import Target
 from leadline.workloads.io.fio.jobfile import job_file
-from leadline.workloads.io.fio.look import FioLook
 from leadline.workloads.io.fio.output import HISTOGRAMS, record_of, summary_of
 from leadline.yamlio.yaml_source import read_yaml
 

@@ -11,9 +11,9 @@ import pytest
 from leadline.errors import SpecError
 from leadline.study.fio.document import is_job_file, read_job_file
 from leadline.study.fio.job_options import known_options
+from leadline.study.kinds import JobOptions
 from leadline.study.library import load_study
 from leadline.study.study import Study, expand, parse_study
-from leadline.workloads.planner import JobOptions
 
 
 def study_of(text: str, *ignored: str, **environment: str) -> Study:

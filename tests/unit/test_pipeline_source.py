@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from leadline.errors import StudyError
-from leadline.workloads.pipeline.job import Film
+from leadline.study.kind.lookups import Film
 from leadline.workloads.pipeline.source.film import make_film
 from leadline.workloads.pipeline.source.server import account_of, source_server
 from private_mounts import as_user

@@ -6,10 +6,10 @@ import re
 
 import pytest
 
+from leadline.study.kinds import ASKED
 from leadline.tracing.messages import blind_words
 from leadline.verdict.codes.catalogue import catalogue
 from leadline.workloads.judge import KINDS
-from leadline.workloads.planner import ASKED
 
 TRACERS = {"preload": "--via preload", "bpf": "--via bpf"}
 

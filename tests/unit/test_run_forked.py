@@ -18,9 +18,9 @@ import pytest
 
 from leadline.run import child, worker
 from leadline.run.child import Answer, Worker
+from leadline.run.kinds import CONDUCTED
 from leadline.run.prepared import prepared
 from leadline.transfer import lone_transfer
-from leadline.workloads.runner import CONDUCTED
 
 # Asks for a worker, forks as a look at a path does, says which processes there are, and sleeps until killed.
 COMMAND = """

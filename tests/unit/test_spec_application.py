@@ -10,12 +10,13 @@ from builders import MIB, facts
 from leadline.errors import SpecError
 from leadline.plan.make import Host, make_plan
 from leadline.plan.model import Plan
+from leadline.study.kind.lookups import ApplicationFacts, Input, Look
+from leadline.study.kinds import stored_job
 from leadline.study.library import load_study
 from leadline.study.study import Study, parse_study
 from leadline.study.target import Target, TargetFacts
 from leadline.study.yaml_source import read_study
-from leadline.workloads.application.job import ApplicationFacts, ApplicationJob, Input, Look
-from leadline.workloads.planner import stored_job
+from leadline.workloads.application.job import ApplicationJob
 
 STAGED = Input("/data/events", 3, 30 * MIB, ("a.root",))
 

@@ -13,7 +13,7 @@ from leadline.cli.measure import studies as studies_verb
 from leadline.cli.measure import study_options
 from leadline.errors import SpecError, UsageError
 from leadline.plan.model import Plan
-from leadline.workloads.planner import ASKED, JOB_OPTIONS
+from leadline.study.kinds import ASKED, JOB_OPTIONS
 
 
 @pytest.fixture(autouse=True)

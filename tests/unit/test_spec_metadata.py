@@ -10,10 +10,10 @@ from test_spec_vocabulary import options_of, refusal
 from leadline.errors import SpecError
 from leadline.run.workspace import Place
 from leadline.study.kind.interface import Surroundings
+from leadline.study.kinds import resolve, stored_job
 from leadline.study.target import Target, TargetFacts
 from leadline.workloads.metadata.job import MetadataJob
 from leadline.workloads.metadata.planner import MetadataPlanned
-from leadline.workloads.planner import resolve, stored_job
 
 LOCAL = TargetFacts(access="local", file_system="ext4", words="ext4 on vda", mount_point="/x")
 

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from leadline.errors import ResultError, SpecError
+from leadline.study.kinds import JOB_OPTIONS
 from leadline.study.library import builtin_names, builtin_text, load_study
 from leadline.study.study import Study, deciding_works, expand, parse_study
 from leadline.study.yaml_source import read_study
-from leadline.workloads.planner import JOB_OPTIONS
 
 HEAD = "format: leadline.study/1\n"
 GOOD = HEAD + "works:\n  one:\n    rw: randread\n"

@@ -8,11 +8,11 @@ from test_spec_study import study_of
 from leadline.errors import SpecError
 from leadline.study.kind.interface import Surroundings
 from leadline.study.kind.sizes import parse_bssplit
+from leadline.study.kinds import JobOptions, resolve
 from leadline.study.study import Study, expand
 from leadline.study.target import Target, TargetFacts
 from leadline.workloads.io.job import Job
 from leadline.workloads.io.planner import IoPlanned
-from leadline.workloads.planner import JobOptions, resolve
 
 MIB = 1 << 20
 

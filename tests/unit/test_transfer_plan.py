@@ -17,13 +17,13 @@ from leadline.observe.host.host import memory_room
 from leadline.plan.make import Host, make_plan
 from leadline.plan.model import Plan
 from leadline.store.own import Acks, acks_of, join_acks, read_ack_log, write_acks
+from leadline.study.kind.lookups import HostRoom, SourceFile, SourceLook
+from leadline.study.kinds import planned
 from leadline.study.study import parse_study
 from leadline.study.target import Target, TargetFacts
 from leadline.study.yaml_source import read_study
-from leadline.workloads.planner import planned
 from leadline.workloads.transfer.job import TransferJob
-from leadline.workloads.transfer.memory import BESIDE_BYTES, HostRoom, needed_bytes
-from leadline.workloads.transfer.sources import SourceFile, SourceLook, largest_share
+from leadline.workloads.transfer.planner import BESIDE_BYTES, largest_share, needed_bytes
 
 LOCAL = TargetFacts("local", "ext4", "ext4 on vda", "/x", free_bytes=1 << 40, direct_io=True)
 PATH = Target("disk", "/x")

@@ -12,8 +12,8 @@ from typing import Any
 
 from leadline import _core
 from leadline.imported.fio import FioDirection, FioLatency, FioReport, FioRow
+from leadline.imported.job import ImportedJob
 from leadline.imported.made import ForeignCell, ForeignTrial, Histogram
-from leadline.workloads.imported.job import ImportedJob
 
 _UNEQUAL = 0.05  # of their times, from where on clones did not run together
 _FROM_DISK = 0.5  # share of random reads that reach devices, below which caches are named

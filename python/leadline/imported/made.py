@@ -13,13 +13,13 @@ from typing import Any
 from leadline import _core
 from leadline.counters.catalogue import trial_figures
 from leadline.errors import UsageError
+from leadline.imported.job import ImportedJob
 from leadline.plan.model import Plan, PlannedCell, Trial
 from leadline.store.reader import KIND_STUDY
 from leadline.store.tables import LatencyRow, TrialRow
 from leadline.store.writer import create_result
 from leadline.study.study import CELLS_MAX, STUDY_FORMAT, Study
 from leadline.study.target import Target, TargetFacts
-from leadline.workloads.imported.job import ImportedJob
 
 TRIALS_MAX = 9_999
 BLOCKS_MAX = 1_000

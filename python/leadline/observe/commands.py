@@ -14,17 +14,12 @@ import sys
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from leadline.errors import TargetError
 from leadline.foreign import parse_json
 from leadline.observe.hang_guard import Doing, ask_child, check_answers, finish, in_fork
-from leadline.workloads.application.job import Input
-from leadline.workloads.pipeline.job import Film, ProgramVersion, SourceFacts
-
-if TYPE_CHECKING:
-    from leadline.workloads.transfer.sources import SourceFile
-
+from leadline.study.kind.lookups import SOURCE_FILES_MAX, Film, Input, ProgramVersion, SourceFacts, SourceFile
 
 _VIDEO_DEADLINE_S = 60.0
 _ENTRIES = (
@@ -189,12 +184,11 @@ def look_at_input(path: str, deadline_s: float = _DEADLINE_S) -> Input:
 
 def find_sources(path: str) -> Sequence[SourceFile]:
     """The files that a transfer sends, by name. Raises TargetError where there are none."""
-    from leadline.workloads.transfer.sources import FILES_MAX, SourceFile
-
     shown = os.path.abspath(os.path.expanduser(path))  # noqa: PTH100, PTH111 - Path.absolute keeps ".."
     found = look_at_input(shown)
-    if found.files > FILES_MAX:
-        raise TargetError(f"--input {shown}: more than {FILES_MAX:,} files", "name a smaller directory")
+    if found.files > SOURCE_FILES_MAX:
+        problem = f"--input {shown}: more than {SOURCE_FILES_MAX:,} files"
+        raise TargetError(problem, "name a smaller directory")
 
     def walk(_: object) -> list[tuple[str, int]]:
         place = Path(shown)

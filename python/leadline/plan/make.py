@@ -16,12 +16,12 @@ from leadline.plan.order import order_trials, states_of
 from leadline.plan.space import bytes_needed
 from leadline.plan.sweeps import starting, sweep_trials, sweeps_of, trial_seconds
 from leadline.study.kind.interface import NOMINAL_BYTES_PER_S, NOMINAL_REMOTE_BYTES_PER_S, Surroundings
+from leadline.study.kinds import PLANNED, planned, resolve
 from leadline.study.left_out import LeftOut
 from leadline.study.problems import suggest
 from leadline.study.study import Study, Work, expand
 from leadline.study.target import Target, TargetFacts
 from leadline.study.work import Search
-from leadline.workloads.planner import PLANNED, planned, resolve
 
 # How the jobs of a composition follow each other, in words.
 _ORDERS = {

@@ -13,11 +13,11 @@ from typing import Any
 from leadline.errors import ResultError
 from leadline.study.kind.interface import Layout
 from leadline.study.kind.job import AnyJob
+from leadline.study.kinds import planned, stored_job
 from leadline.study.left_out import LeftOut
 from leadline.study.sweep import Swept
 from leadline.study.target import Target
 from leadline.study.work import Order, Search, SteadyState, part_as_json
-from leadline.workloads.planner import planned, stored_job
 
 PLAN_FORMAT = "leadline.plan/1"
 TRIAL_OVERHEAD_S = 0.5  # starting a worker, opening files, storing the trial

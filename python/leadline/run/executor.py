@@ -15,6 +15,7 @@ from pathlib import Path
 from leadline.plan.model import PlannedCell, Trial
 from leadline.plan.order import with_block
 from leadline.run.faulted import FaultWatch
+from leadline.run.kinds import conducted
 from leadline.run.model import Display, Growth, Outcome, Pilot, RunRequest, Stopping, no_growth
 from leadline.run.site import Site, SlotEnd
 from leadline.store.bundles import TRIALS_MAX
@@ -22,7 +23,6 @@ from leadline.store.journal import Event
 from leadline.store.reader import open_result
 from leadline.store.tables import LatencyRow, TrialRow
 from leadline.store.writer import ResultWriter, StoredTrial
-from leadline.workloads.runner import conducted
 
 _Found = tuple[TrialRow, Sequence[LatencyRow]]
 

@@ -17,7 +17,7 @@ from contextlib import suppress
 from typing import Any, NoReturn
 
 from leadline.run import worker
-from leadline.workloads.runner import conducted_kind
+from leadline.run.kinds import conducted_kind
 
 STREAMS = 3  # of a worker: standard input, output and errors
 REQUEST_BYTES_MAX = 4096

@@ -1,6 +1,6 @@
 """What a run asks of a kind of work, on both sides of its worker: the face `Conducted`.
 
-Who wears it is in `workloads.runner`, a line for each kind. Most kinds say little: what the engine does by
+Who wears it is in `run.kinds`, a line for each kind. Most kinds say little: what the engine does by
 itself is done here. What forks workers imports this: what else a kind needs is imported where it is used.
 """
 

@@ -20,6 +20,7 @@ from leadline.run.child import Answer, Worker
 from leadline.run.faulted import FaultWatch
 from leadline.run.group import CommonStart, Halt, Member, join_rows, run_jobs
 from leadline.run.interface import SLOWEST_BYTES_PER_S, Assignment, Conducted, Preparing, ReadingBack, Scene
+from leadline.run.kinds import conducted
 from leadline.run.model import Display, RunRequest, Stopping, no_progress
 from leadline.run.places import SMALL_DEADLINE_S, Places
 from leadline.run.prepared import prepared
@@ -35,7 +36,6 @@ from leadline.run.watches import DisturbanceWatch, SteadyWatch, Watch, cluster_p
 from leadline.store.writer import ResultWriter, StoredTrial
 from leadline.study.kind.interface import Layout
 from leadline.study.schemes import uses_storage
-from leadline.workloads.runner import conducted
 
 _LAYOUT_GENERATION = 0
 _DEADLINE_NS_MAX = 2**63 - 1  # what the engine can count to

@@ -20,9 +20,9 @@ from typing import Any
 from leadline import _core
 from leadline.errors import LeadlineError
 from leadline.run import workspace
+from leadline.run.kinds import CONDUCTED, conducted_kind, handed
 from leadline.run.storage import Mounted, open_storage
 from leadline.shortage import shortage_of
-from leadline.workloads.runner import CONDUCTED, conducted_kind, handed
 
 _PR_SET_PDEATHSIG = 1
 

@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterable
 from typing import Any
 
+from leadline.study.kinds import ASKED, JOB_OPTIONS, PLANNED, JobOptions
 from leadline.study.problems import suggest
-from leadline.workloads.planner import ASKED, JOB_OPTIONS, PLANNED, JobOptions
 from leadline.yamlio.yaml_source import Document
 
 CPUS, ONE_BEYOND, DOUBLING = "cpus", "cpus+1", ".."

@@ -20,6 +20,7 @@ from pydantic import (
 
 from leadline import units
 from leadline.errors import ResultError, SpecError
+from leadline.study.kinds import JOB_OPTIONS, JobOptions
 from leadline.study.levels import WORK_NAME, label_of, level_words
 from leadline.study.problems import suggest, vocabulary
 from leadline.study.sweep import Sweep, Swept
@@ -35,7 +36,6 @@ from leadline.study.work import (
     plain_options,
 )
 from leadline.study.work_rules import problem_of_works
-from leadline.workloads.planner import JOB_OPTIONS, JobOptions
 from leadline.yamlio.fields import SIZE_PATTERN, Duration, Rate, Share, Whole, guarded
 from leadline.yamlio.problems import describe, translate
 from leadline.yamlio.yaml_source import Document, Path, WrittenAt

@@ -9,8 +9,8 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
 
 from leadline.errors import SpecError
+from leadline.study.kinds import JOB_OPTIONS, JobOptions, is_list
 from leadline.study.problems import suggest
-from leadline.workloads.planner import JOB_OPTIONS, JobOptions, is_list
 from leadline.yamlio.fields import Share, Whole, guarded
 
 OPTIONS_MAX, LEVELS_MAX = 2, 40

@@ -11,8 +11,8 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSche
 
 from leadline import units
 from leadline.errors import SpecError
+from leadline.study.kinds import PLANNED, JobOptions
 from leadline.study.sweep import Sweep, Swept
-from leadline.workloads.planner import PLANNED, JobOptions
 from leadline.yamlio.fields import AUTO, Duration, Iops, Share, Whole, guarded
 
 JOBS_MAX = 16  # of one composition: each is a process of its own

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 from leadline import units
 from leadline.study.kind.rule import Problem
+from leadline.study.kinds import asked_kind, problem_of
 from leadline.study.work import WorkOptions
-from leadline.workloads.planner import asked_kind, problem_of
 
 if TYPE_CHECKING:
     from leadline.study.study import Work

@@ -1,22 +1,10 @@
-"""Every kind of work as it is asked for and planned: a line each, and what follows from all lines together.
-
-Study and plan know kinds through this table only.
-"""
+"""Every kind of work as it is planned: a line each. Studies ask for them by `leadline.study.kinds`."""
 
 from __future__ import annotations
 
-import types
-from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any, get_args
+from typing import Any
 
-from leadline import units
-from leadline.errors import SpecError
-from leadline.study.kind.interface import Planned, Resolved, Surroundings
-from leadline.study.kind.job import AnyJob
-from leadline.study.kind.moved import WorkBytes
-from leadline.study.kind.options import Options
-from leadline.study.kind.rule import Problem
-from leadline.study.target import Target, TargetFacts
+from leadline.study.kind.interface import Planned
 from leadline.workloads.application.planner import ApplicationPlanned
 from leadline.workloads.coherence.planner import CoherencePlanned
 from leadline.workloads.imported.planner import ImportedPlanned
@@ -27,7 +15,7 @@ from leadline.workloads.replay.planner import ReplayPlanned
 from leadline.workloads.transfer.planner import TransferPlanned
 
 # Where two kinds claim a work or a stored job, the later one has it: it is the more special.
-_FACES: tuple[Planned[Any, Any], ...] = (
+PLANNERS: tuple[Planned[Any, Any], ...] = (
     IoPlanned(),
     MetadataPlanned(),
     ApplicationPlanned(),
@@ -37,157 +25,3 @@ _FACES: tuple[Planned[Any, Any], ...] = (
     TransferPlanned(),
     ImportedPlanned(),
 )
-PLANNED: Mapping[str, Planned[Any, Any]] = {face.kind: face for face in _FACES}
-# The kinds that a study can ask for, by what each adds to the options of those before it.
-ASKED: Mapping[str, type[Options]] = {face.kind: face.options for face in _FACES if face.options is not None}
-
-if TYPE_CHECKING:
-
-    class _Union(Options):
-        """What study itself asks of options, of any kind."""
-
-        time_based: bool | None = None
-        runtime: int | None = None
-
-else:
-    _Union = types.new_class("_Union", tuple(reversed(ASKED.values())))
-
-
-class JobOptions(_Union):
-    """The options of a job that were written down; None is "not said"."""
-
-    def over(self, other: JobOptions) -> JobOptions:
-        """These options; what they do not say is taken from `other`."""
-        said = {
-            name: getattr(self, name) for name in self.model_fields_set if getattr(self, name) is not None
-        }
-        return other.model_copy(update=said)
-
-    def said(self) -> dict[str, Any]:
-        """The options that were written down, by name."""
-        return {name: value for name in JOB_OPTIONS if (value := getattr(self, name)) is not None}
-
-
-JOB_OPTIONS: tuple[str, ...] = tuple(JobOptions.model_fields)
-
-
-def planned(job: AnyJob) -> Planned[Any, Any]:
-    """The face of a job's kind."""
-    return PLANNED[job.kind]
-
-
-def asked_kind(options: JobOptions) -> Planned[Any, Any] | None:
-    """The kind of work that options ask for; None where they do not say it."""
-    faces = (PLANNED[kind] for kind in reversed(tuple(ASKED)))
-    return next((face for face in faces if getattr(options, face.told_by) is not None), None)
-
-
-def problem_of(options: JobOptions) -> Problem | None:
-    """The first contradiction in the options of a work, or None."""
-    face = asked_kind(options)
-    if face is None:
-        return _nothing_asked()
-    return next(face.problems(options, _foreign(face, options)), None)
-
-
-def work_bytes(options: JobOptions) -> WorkBytes:
-    """What one client of a work moves, by its study. Raises SpecError where that does not say it."""
-    face = asked_kind(options)
-    if face is None:
-        problem = _nothing_asked()
-        raise SpecError(problem.message, problem.remedy)
-    return face.work_bytes(options)
-
-
-def resolve(
-    work: str, options: JobOptions, target: Target, facts: TargetFacts, around: Surroundings
-) -> Resolved:
-    """The job of one work on one target. Raises SpecError for what this target cannot do."""
-    face = asked_kind(options)
-    if face is None:
-        problem = _nothing_asked()
-        raise SpecError(
-            problem.message,
-            problem.remedy,
-            source=f"work {work} on target {target.name}",
-            key=problem.key,
-        )
-    return face.resolve(work, options, target, facts, around)
-
-
-def stored_kind(cell: Mapping[str, Any]) -> str:
-    """The kind of a stored cell. Older versions did not say it: there a job is told by its keys."""
-    if "kind" in cell:
-        return str(cell["kind"])
-    job: Mapping[str, Any] = cell["job"]
-    kinds: Iterator[str] = (face.kind for face in reversed(_FACES) if face.told_by in job)
-    return next(kinds)
-
-
-def stored_job(cell: Mapping[str, Any]) -> AnyJob:
-    """The job of a stored cell. Raises ValueError, or KeyError for a kind that is not known."""
-    found: AnyJob = PLANNED[stored_kind(cell)].job.model_validate(cell["job"])
-    return found
-
-
-def job_words(job: AnyJob) -> dict[str, str]:
-    """Every option of a job by its name in a study, in fio's notation."""
-    return _words_of(job, job.as_json())
-
-
-def compared_words(job: AnyJob) -> dict[str, str]:
-    """The same of the options that two jobs must have alike for a ratio of their metrics to mean anything."""
-    return _words_of(job, planned(job).compared(job))
-
-
-def _words_of(job: AnyJob, fields: Mapping[str, Any]) -> dict[str, str]:
-    face = planned(job)
-    words: dict[str, str] = {}
-    for name, value in fields.items():
-        own = None if value is None else face.option_words(job, name, value)
-        if value is None:
-            text = "none"
-        elif own is not None:
-            text = own
-        elif isinstance(value, list):
-            text = ",".join(str(part) for part in value)
-        elif name in face.byte_fields:
-            text = units.exact_size(value)
-        else:
-            is_time = name.endswith("_ns") and isinstance(value, int)
-            text = units.exact_duration(value) if is_time else str(value).lower()
-        words[name.removesuffix("_ns").removesuffix("_bytes_per_s")] = text
-    return words
-
-
-def is_list(option: str) -> bool:
-    """True for an option whose value is a list: as a factor's level it stands in a list of lists."""
-    annotation: Any = JobOptions.model_fields[option].annotation
-    return any(getattr(part, "__origin__", None) in (list, tuple) for part in _parts(annotation))
-
-
-def _parts(annotation: Any) -> Iterator[Any]:
-    """What a value may be, without None and annotations."""
-    for part in get_args(annotation) or (annotation,):
-        yield getattr(part, "__origin__", part) if hasattr(part, "__metadata__") else part
-
-
-def _nothing_asked() -> Problem:
-    first, *others = (PLANNED[kind] for kind in ASKED)
-    ways = "; or ".join(face.example for face in (first, *others))
-    return Problem(first.told_by, "the work does not say what it does", f"add {ways}")
-
-
-def _foreign(face: Planned[Any, Any], options: JobOptions) -> Iterator[Problem]:
-    """Options of other kinds beside those of this one."""
-    own = ASKED[face.kind].model_fields
-    for key in JOB_OPTIONS:
-        if key in own or getattr(options, key) is None:
-            continue
-        if face is _FACES[0]:  # what most works are: something is missing, rather than too much
-            owner = next(PLANNED[kind] for kind, known in ASKED.items() if key in known.model_fields)
-            message = f"means nothing without {owner.told_by}"
-            yield Problem(key, message, f"add {owner.example}, or leave it out")
-        else:
-            message = f"{face.foreign} {face.told_by}"
-            yield Problem(key, message, "leave it out, or make two works of it")

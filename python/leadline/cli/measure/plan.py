@@ -166,7 +166,7 @@ def _print_cells(console: Console, target: str, cells: list[PlannedCell]) -> Non
 
 def _rows(cells: list[PlannedCell]) -> list[tuple[str, dict[str, str], PlannedCell]]:
     """A line for each cell, and one for the whole grid of a sweep, whose levels are from one to another."""
-    from leadline.workloads.planner import job_words
+    from leadline.study.kinds import job_words
 
     grouped: dict[str, list[PlannedCell]] = {}
     for cell in cells:
@@ -198,7 +198,7 @@ def _slot_words(plan: Plan, slot: tuple[Trial, ...]) -> str:
 
 def _print_files(console: Console, plan: Plan) -> None:
     from leadline import units
-    from leadline.workloads.planner import planned
+    from leadline.study.kinds import planned
 
     console.print("What is written", style="bold")
     for target in plan.targets:

@@ -17,11 +17,10 @@ from leadline.cli.paths import AskedPath, UntouchedPath
 if TYPE_CHECKING:
     from leadline.cli.measure.hosts_options import Recruiting
     from leadline.plan.model import Plan
+    from leadline.study.kind.lookups import ApplicationFacts, Film, ProgramVersion, SourceFacts, Tracer
     from leadline.study.left_out import LeftOut
     from leadline.study.study import Study
     from leadline.study.target import Target, TargetFacts
-    from leadline.workloads.application.job import ApplicationFacts, Tracer
-    from leadline.workloads.pipeline.job import Film, ProgramVersion, SourceFacts
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 
@@ -244,11 +243,7 @@ def _lookups(recruited: Recruiting | None) -> tuple[object, ...]:
     """What kinds of work find out about this host, or about the least of those that take part."""
     from leadline.observe.commands import find_sources
     from leadline.observe.host.host import memory_room
-    from leadline.workloads.application.job import Look
-    from leadline.workloads.io.fio.look import FioLook
-    from leadline.workloads.pipeline.job import Scout
-    from leadline.workloads.transfer.memory import HostRoom
-    from leadline.workloads.transfer.sources import SourceLook
+    from leadline.study.kind.lookups import FioLook, HostRoom, Look, Scout, SourceLook
 
     return (
         Look(functools.cache(_look)),
@@ -263,7 +258,7 @@ def _look_at_source(path: str | None, film: Film | None, video: bool) -> SourceF
     """What is known of a pipeline's source: a file, or a film that was made before or is still to be made."""
     from leadline.observe.commands import film_path, look_at_file
     from leadline.observe.hang_guard import in_fork
-    from leadline.workloads.pipeline.job import SourceFacts
+    from leadline.study.kind.lookups import SourceFacts
     from leadline.workloads.pipeline.resolve import film_bytes
 
     if path is not None or film is None:
@@ -324,7 +319,7 @@ def _inspected(
 def _look(command: tuple[str, ...], input_path: str | None) -> ApplicationFacts:
     """What is known of a command on this host before it runs."""
     from leadline.observe.commands import find_program, look_at_input, words_here
-    from leadline.workloads.application.job import ApplicationFacts
+    from leadline.study.kind.lookups import ApplicationFacts
 
     executable, missing = find_program(command[0])
     found = look_at_input(input_path) if input_path is not None and executable is not None else None

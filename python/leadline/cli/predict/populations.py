@@ -70,9 +70,9 @@ def _read(work: WorkFrom, beside: Path) -> ReadWork:
 def _of_study(path: str, name: str | None) -> ReadWork:
     """A study, or a job file of fio."""
     from leadline.sizing.request import ReadWork
+    from leadline.study.kinds import work_bytes
     from leadline.study.library import load_study
     from leadline.study.study import expand
-    from leadline.workloads.planner import work_bytes
 
     works = _named(expand(load_study(path, os.environ)), name)
     parts = [work_bytes(one.options) for one in works]

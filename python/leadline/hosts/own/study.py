@@ -26,6 +26,7 @@ from leadline.observe.mounts.servers import with_server
 from leadline.plan.model import Plan, PlannedCell, Trial
 from leadline.plan.order import with_block
 from leadline.run.faulted import FaultWatch
+from leadline.run.kinds import conducted
 from leadline.run.local import LocalSite
 from leadline.run.model import Display, RunRequest, Stopping
 from leadline.run.places import require_outside
@@ -37,7 +38,6 @@ from leadline.store.files import MANIFEST
 from leadline.store.journal import Event
 from leadline.store.writer import HeldResultError, ResultWriter, create_result, reopen_result
 from leadline.study.target import Target, TargetFacts
-from leadline.workloads.runner import conducted
 
 _LOCK_S = 120.0  # a session before this one, whose worker was lost, ends its trial and cleans up
 _LOCK_LOOK_S = 0.2

@@ -13,10 +13,10 @@ from leadline.hosts.workers.calls import CallResult, Order
 from leadline.hosts.workers.crewed import Crewed
 from leadline.plan.model import PlannedCell, Trial
 from leadline.run.interface import SLOWEST_BYTES_PER_S
+from leadline.run.kinds import conducted
 from leadline.run.model import Display, RunOptions, Stopping
 from leadline.store.tables import TrialRow
 from leadline.store.writer import ResultWriter
-from leadline.workloads.runner import conducted
 
 _LEAD_NS = 150_000_000  # from sending the commands to the start, for one host
 _LEAD_EACH_NS = 5_000_000  # more for each other: one after another is told

@@ -19,11 +19,11 @@ from leadline.hosts.workers.checks import named
 from leadline.hosts.workers.crewed import Crewed
 from leadline.plan.model import PlannedCell, Trial
 from leadline.removal import discard_tree
+from leadline.run.kinds import conducted
 from leadline.store.by_host import StoredRows
 from leadline.store.files import HOST_FILES, RECORDS, make_directory, storing
 from leadline.store.tables import TABLES, LatencyRow, SeriesRow, TrialRow, to_arrow
 from leadline.store.writer import ResultWriter, StoredTrial
-from leadline.workloads.runner import conducted
 
 _FETCH_S = 600.0
 _OWN_RESULT = "see the host's own result there, and what runs as its Dask worker"

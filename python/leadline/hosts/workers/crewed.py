@@ -17,7 +17,7 @@ from leadline.hosts.workers.clocks import Clocks
 from leadline.hosts.workers.remote import Remote
 from leadline.hosts.workers.request import HostAsked, HostsAsked
 from leadline.plan.model import Plan
-from leadline.workloads.planner import planned
+from leadline.study.kinds import planned
 
 Lost = Literal["stop", "retry", "continue"]
 # Of what a host said of itself, beside its facts.

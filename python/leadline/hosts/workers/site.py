@@ -27,7 +27,7 @@ from leadline.run.rows import build_trial_row, read_engine_record
 from leadline.run.site import SlotEnd
 from leadline.store.by_host import HOST_LOST
 from leadline.store.writer import ResultWriter, StoredTrial
-from leadline.workloads.planner import planned
+from leadline.study.kinds import planned
 
 RETRIES = 2
 _CLOCKS_EVERY_S = 60.0

@@ -9,9 +9,9 @@ from collections.abc import Mapping
 from typing import Any, get_args
 
 from leadline.errors import SpecError
+from leadline.study.kinds import PLANNED
 from leadline.study.problems import suggest
 from leadline.study.work import Latency
-from leadline.workloads.planner import PLANNED
 from leadline.yamlio.yaml_source import Path, WrittenAt
 
 BOUND = "--bound "  # what changes of a study begin with that are none of `--set`

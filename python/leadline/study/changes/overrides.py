@@ -8,11 +8,11 @@ from typing import Any
 
 from leadline.errors import SpecError
 from leadline.study.changes.bounds import BOUND, apply_bound
+from leadline.study.kinds import ASKED, JOB_OPTIONS, PLANNED, is_list
 from leadline.study.problems import suggest
 from leadline.study.schemes import storageless
 from leadline.study.study import KNOWN_KEYS
 from leadline.study.yaml_source import read_study
-from leadline.workloads.planner import ASKED, JOB_OPTIONS, PLANNED, is_list
 from leadline.yamlio.yaml_source import Document, Path, WrittenAt
 
 TOP_LEVEL = ("title", "about", "label", "blocks", "seed")

@@ -1,7 +1,7 @@
 """What study and plan ask of a kind of work: its face `Planned`, and the values that pass through it.
 
 A face stands in the lowest room that asks it, as imports go down only. Who wears it is in
-`workloads.planner`, a line for each kind.
+`study.kinds`, a line for each kind.
 """
 
 from __future__ import annotations

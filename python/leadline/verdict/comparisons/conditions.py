@@ -15,8 +15,8 @@ from typing import Any
 from leadline.errors import UsageError
 from leadline.foreign import reading
 from leadline.plan.model import Plan, PlannedCell
+from leadline.study.kinds import compared_words
 from leadline.units import format_size
-from leadline.workloads.planner import compared_words
 
 ACROSS_JOBS = "--across-jobs"
 _METHOD = "access method"

@@ -10,12 +10,12 @@ from leadline.analysis.knee.surface import Place
 from leadline.analysis.knee.sweeps import MeasuredSweep, measured_sweeps
 from leadline.analysis.statistics.means import typical
 from leadline.plan.model import PlannedCell
+from leadline.study.kinds import planned
 from leadline.units import format_size
 from leadline.verdict.inputs import Material
 from leadline.verdict.kinds import metric_kind
 from leadline.verdict.model import UNUSABLE, Cell
 from leadline.verdict.sweep.parts import PlateauParts, parts_of_plateau
-from leadline.workloads.planner import planned
 
 _ON = 0.5  # the probability from which on a cell is said to be on the plateau
 

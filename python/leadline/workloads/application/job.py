@@ -1,61 +1,18 @@
-"""An application as a work: an unchanged command, N copies of it at once, with nothing left open.
-
-What the options of a study mean is in `options` and `rules`; which program and input they name is looked up
-by whoever may touch the system, through `Look`.
-"""
+"""An application as a work: an unchanged command, N copies of it at once, with nothing left open."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from leadline import units
+from leadline.study.kind.lookups import Tracer
 
 Cache = Literal["cold", "warm"]
-Tracer = Literal["preload", "bpf", "off"]
 LIMIT_DEFAULT_NS = 3600 * units.NS_PER_S
 # What stands in a command for a place that differs from copy to copy.
 INPUT, OUTPUT, COPY = "{input}", "{output}", "{copy}"
-
-
-@dataclass(frozen=True)
-class Input:
-    """What a command reads, as it was found before anything was run: a directory or a file."""
-
-    path: str
-    files: int
-    bytes: int
-    names: tuple[str, ...] = ()  # of its first level
-
-
-@dataclass(frozen=True)
-class ApplicationFacts:
-    """What was found out about a command and its input on this host.
-
-    `executable` is where the program lies, None with `missing` where it cannot be started. `untraceable`
-    gives for each tracer that cannot follow the command the reason. `here` names the words of the command
-    that are files of the directory in which leadline was started.
-    """
-
-    executable: str | None
-    missing: str = ""
-    input: Input | None = None
-    untraceable: tuple[tuple[Tracer, str], ...] = ()
-    here: tuple[str, ...] = ()
-
-    def reason(self, tracer: Tracer) -> str | None:
-        """Why a tracer cannot follow the command; None where it can."""
-        return dict(self.untraceable).get(tracer)
-
-
-@dataclass(frozen=True)
-class Look:
-    """Finds out about a command and its input on this host."""
-
-    find: Callable[[tuple[str, ...], str | None], ApplicationFacts]
 
 
 class ApplicationJob(BaseModel):

@@ -7,15 +7,10 @@ from collections.abc import Sequence
 
 from leadline import units
 from leadline.study.kind.interface import Resolved, Surroundings
+from leadline.study.kind.lookups import ApplicationFacts, Look, Tracer
 from leadline.study.kind.resolving import fail
 from leadline.study.target import Target, TargetFacts
-from leadline.workloads.application.job import (
-    LIMIT_DEFAULT_NS,
-    ApplicationFacts,
-    ApplicationJob,
-    Look,
-    Tracer,
-)
+from leadline.workloads.application.job import LIMIT_DEFAULT_NS, ApplicationJob
 from leadline.workloads.application.options import ApplicationOptions, AskedTracer
 
 _INTERPRETER = re.compile(r"(python|perl|ruby|node|Rscript|bash|sh|dash|zsh|ksh|lua|php|tclsh|julia)[0-9.]*")

@@ -20,12 +20,12 @@ from leadline.analysis.metrics import (
     cpu_per_operation,
     nothing_done,
 )
+from leadline.imported.job import ImportedJob
 from leadline.store.tables import LatencyRow, TrialRow
 from leadline.units import format_latency, format_rate
 from leadline.verdict.interface import JudgedWork, OwnCells
 from leadline.verdict.model import CellShown
 from leadline.verdict.sections.section import Section, TextTable
-from leadline.workloads.imported.job import ImportedJob
 
 if TYPE_CHECKING:
     from leadline.verdict.codes.case import Case

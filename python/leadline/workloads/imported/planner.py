@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from leadline.imported.job import ImportedJob
 from leadline.study.kind.interface import Planned
 from leadline.study.kind.options import Options
-from leadline.workloads.imported.job import ImportedJob
 
 _INDIFFERENT_WORDS = frozenset(
     {"directory", "filename", "filename_format", "group_reporting", "name", "new_group", "opendir", "output"}

@@ -8,7 +8,7 @@ from leadline.errors import UsageError
 from leadline.run.interface import Assignment, Conducted
 
 if TYPE_CHECKING:
-    from leadline.workloads.imported.job import ImportedJob
+    from leadline.imported.job import ImportedJob
 
 
 class ImportedConducted(Conducted["ImportedJob"]):

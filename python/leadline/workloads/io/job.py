@@ -17,6 +17,7 @@ Pattern = Literal["read", "write", "randread", "randwrite", "rw", "randrw"]
 Arrival = Literal["constant", "poisson"]
 Shared = Literal["none", "segmented", "strided", "whole"]
 Generator = Literal["leadline", "fio"]  # the program that makes the load
+FIO: Generator = "fio"
 ReadBack = Literal["same", "other"]  # by which ways a verified trial is read back
 
 MIXED: tuple[Pattern, ...] = ("rw", "randrw")

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from leadline.workloads.io.job import Job
 
 
-FIO = "fio"
+_FIO = "fio"
 READ_BACK = "io_read_back"
 
 
@@ -50,7 +50,7 @@ class IoConducted(Conducted["Job"]):
 
     def run(self, job: dict[str, Any], record: str, meeting: _core.Meeting | None) -> dict[str, Any]:
         """By our engine, or by the fio of this host."""
-        if job.get("generator") != FIO:  # the engine measures itself by a job without
+        if job.get("generator") != _FIO:  # the engine measures itself by a job without
             return super().run(job, record, meeting)
         from leadline.workloads.io.fio.trial import run_fio
 
@@ -58,7 +58,7 @@ class IoConducted(Conducted["Job"]):
 
     def recorded(self, job: Job, answer: Answer, record: dict[str, Any]) -> tuple[Answer, dict[str, Any]]:
         """fio writes no record of the engine's; its bins stand in the answer."""
-        if job.generator != FIO or not answer.value:
+        if job.generator != _FIO or not answer.value:
             return answer, record
         from leadline.workloads.io.fio.output import record_of
 

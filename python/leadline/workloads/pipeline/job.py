@@ -6,13 +6,14 @@ application: its clients are the copies, and what is done with copies is done wi
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
 
 from leadline import units
+from leadline.study.kind.lookups import Film
 from leadline.workloads.application.job import ApplicationJob
 from leadline.yamlio.fields import Command, Duration, Size
 
@@ -120,27 +121,6 @@ class Stage(_PipelinePart):
 
 
 @dataclass(frozen=True)
-class Film:
-    """A film that is made where no source is named: its picture, and how long it is."""
-
-    width: int
-    height: int
-    frame_rate: int
-    duration_ns: int
-
-    @property
-    def elements(self) -> int:
-        """Of all its pictures together."""
-        return self.duration_ns * self.frame_rate * self.width * self.height // units.NS_PER_S
-
-    @property
-    def name(self) -> str:
-        """How it is called among the films that were made before."""
-        length = units.exact_duration(self.duration_ns)
-        return f"film1-{self.width}x{self.height}-{self.frame_rate}fps-{length}.mov"
-
-
-@dataclass(frozen=True)
 class FilmToMake:
     """A film that is not there yet, and the path where a pipeline looks for it."""
 
@@ -180,40 +160,6 @@ class PipelineJob(ApplicationJob):
         steps = [action.step for stage in self.pipeline for action in stage.actions]
         whole = sum(step in ("download", "ingest", "copy") for step in steps)
         return self.source_bytes * whole * self.copies
-
-
-@dataclass(frozen=True)
-class SourceFacts:
-    """What was found of a source. `problem` says why it cannot be used; `path` None where none is needed.
-
-    `made` is false for a film that is still to be made: its size is then an estimate. `elements` is how many
-    elements all its pictures have together, about, where that is known.
-    """
-
-    path: str | None
-    bytes: int = 0
-    made: bool = True
-    width: int | None = None
-    elements: int | None = None
-    audio: bool = True
-    problem: str = ""
-
-
-@dataclass(frozen=True)
-class ProgramVersion:
-    """A program's version as it says itself; None where it says none."""
-
-    words: str
-    numbers: tuple[int, ...] | None
-
-
-@dataclass(frozen=True)
-class Scout:
-    """Finds out what a pipeline needs to know of this host: `source` of a path or a film (and whether it must
-    be a video), `version` of a program."""
-
-    source: Callable[[str | None, Film | None, bool], SourceFacts]
-    version: Callable[[str], ProgramVersion]
 
 
 def enlarges(widths: Sequence[int], source_width: int | None, widest: int | None) -> bool:

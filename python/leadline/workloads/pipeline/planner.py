@@ -11,6 +11,7 @@ from typing import Any
 from leadline import units
 from leadline.errors import SpecError
 from leadline.study.kind.interface import NOMINAL_BYTES_PER_S, Layout, Planned, Resolved, Surroundings
+from leadline.study.kind.lookups import Film
 from leadline.study.kind.moved import WorkBytes
 from leadline.study.kind.rule import Problem
 from leadline.study.target import Target, TargetFacts
@@ -21,7 +22,7 @@ from leadline.workloads.application.planner import (
     staged_input,
     staged_words,
 )
-from leadline.workloads.pipeline.job import ActionOptions, Film, FilmToMake, PipelineJob, StageOptions
+from leadline.workloads.pipeline.job import ActionOptions, FilmToMake, PipelineJob, StageOptions
 from leadline.workloads.pipeline.options import PipelineOptions
 from leadline.workloads.pipeline.resolve import resolve_pipeline
 from leadline.workloads.pipeline.rules import FILM, pipeline_rules

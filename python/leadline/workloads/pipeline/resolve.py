@@ -8,9 +8,10 @@ from dataclasses import astuple
 from leadline import units
 from leadline.interpreter import executable
 from leadline.study.kind.interface import Resolved, Surroundings
+from leadline.study.kind.lookups import ApplicationFacts, Film, Look, Scout, SourceFacts
 from leadline.study.kind.resolving import fail
 from leadline.study.target import Target, TargetFacts
-from leadline.workloads.application.job import INPUT, LIMIT_DEFAULT_NS, ApplicationFacts, Look
+from leadline.workloads.application.job import INPUT, LIMIT_DEFAULT_NS
 from leadline.workloads.application.resolve import check_words, choose_tracer, with_program
 from leadline.workloads.pipeline.job import (
     BUFFER_DEFAULT_BYTES,
@@ -18,10 +19,7 @@ from leadline.workloads.pipeline.job import (
     TIMEOUT_DEFAULT_NS,
     Action,
     ActionOptions,
-    Film,
     PipelineJob,
-    Scout,
-    SourceFacts,
     Stage,
     StageOptions,
     enlarges,

@@ -1,6 +1,10 @@
 """The planner of transfers: streams to a target or from it, with buffers in flight.
 
 From the options of a transfer and the facts of a target to a job; each choice comes with its reason.
+
+The user's files that a transfer sends: what is known of them before the plan, and how they are shared.
+
+What a transfer takes of a host's memory, and what a host has: found out before the plan, asked by it.
 """
 
 from __future__ import annotations
@@ -19,6 +23,7 @@ from leadline.study.kind.interface import (
     Surroundings,
     files_layout,
 )
+from leadline.study.kind.lookups import HostRoom, SourceFile, SourceLook
 from leadline.study.kind.moved import WorkBytes, size_words
 from leadline.study.kind.resolving import (
     AskedEngine,
@@ -33,7 +38,6 @@ from leadline.study.kind.rule import Problem
 from leadline.study.schemes import uses_storage
 from leadline.study.target import Target, TargetFacts
 from leadline.workloads.transfer.job import TransferJob
-from leadline.workloads.transfer.memory import HostRoom, memory_problem, memory_words
 from leadline.workloads.transfer.options import TransferOptions
 from leadline.workloads.transfer.rules import (
     BUFFER_DEFAULT_BYTES,
@@ -41,8 +45,43 @@ from leadline.workloads.transfer.rules import (
     streams_of,
     transfer_rules,
 )
-from leadline.workloads.transfer.sources import SourceFile, SourceLook, largest_share
 from leadline.yamlio.fields import AUTO
+
+BESIDE_BYTES = 100 * units.MIB  # what a trial takes besides its buffers, at most
+
+
+def needed_bytes(job: TransferJob) -> int:
+    """The most that it takes: buffers of all requests in flight, what the engine's library keeps besides, and
+    what a process takes."""
+    if job.copies:
+        return BESIDE_BYTES
+    return _core.transfer_memory(job.engine, job.writers, job.readers, job.buffer, job.in_flight)
+
+
+def memory_problem(job: TransferJob, available_bytes: int, words: str) -> str | None:
+    """Why it does not fit, with the figures; None where it does."""
+    needed = needed_bytes(job)
+    if needed <= available_bytes:
+        return None
+    return f"{memory_words(job)}, and there are {units.format_size(available_bytes)} of {words}"
+
+
+def memory_words(job: TransferJob) -> str:
+    """`streams x buffer x in_flight, 16 x 64m x 4, take 4 GiB, and 8.1 GiB in all as …`."""
+    parts = f"{job.streams} x {units.exact_size(job.buffer)} x {job.in_flight}"
+    buffers, needed = units.format_size(job.bytes_in_flight), units.format_size(needed_bytes(job))
+    return (
+        f"streams x buffer x in_flight, {parts}, are {buffers} in flight, which take {needed} of memory with"
+        f" engine {job.engine}"
+    )
+
+
+FILES_MAX = 1_024  # each stands in the plan by its name
+
+
+def largest_share(files: Sequence[SourceFile], writers: int) -> int:
+    """Bytes of the stream that has most, where the files are dealt out one after another."""
+    return max(sum(file.bytes for file in files[first::writers]) for first in range(min(writers, len(files))))
 
 
 def resolve_transfer(

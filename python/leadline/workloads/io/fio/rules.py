@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from leadline.study.kind.interface import Surroundings
+from leadline.study.kind.lookups import FioLook
 from leadline.study.kind.resolving import fail
 from leadline.study.kind.rule import Problem
 from leadline.study.target import Target
-from leadline.workloads.io.fio.look import PROGRAM, FioLook
-from leadline.workloads.io.job import Job
+from leadline.workloads.io.job import FIO, Job
 from leadline.workloads.io.options import IoOptions
 
 _OURS = "or write generator: leadline"
@@ -23,7 +23,7 @@ _REFUSED: tuple[tuple[str, str, tuple[object, ...]], ...] = (
 
 def fio_rules(options: IoOptions) -> Iterator[Problem]:
     """Options that mean something else in fio, or nothing."""
-    if options.generator != PROGRAM:
+    if options.generator != FIO:
         return
     for key, why, nothing in _REFUSED:
         if getattr(options, key) not in nothing:
@@ -40,14 +40,14 @@ def fio_rules(options: IoOptions) -> Iterator[Problem]:
 
 def check_fio(work: str, target: Target, job: Job, around: Surroundings) -> tuple[str, ...]:
     """What the plan notes of fio, where it is asked for. Raises SpecError where it cannot be used."""
-    if job.generator != PROGRAM:
+    if job.generator != FIO:
         return ()
     if not target.is_path:
         fail(work, target, "generator", "fio makes its load in files of a directory", _OURS)
     if job.rate_bytes_per_s is not None:
         fail(work, target, "generator", "fio cannot keep to limits.max_rate as it is counted here", _OURS)
     look = around.lookup(FioLook)
-    version, why = look.find(PROGRAM) if look is not None else (None, "")
+    version, why = look.find(FIO) if look is not None else (None, "")
     if version is None and look is not None:
         fail(work, target, "generator", f"fio cannot be started: {why}", f"install it, {_OURS}")
     return (

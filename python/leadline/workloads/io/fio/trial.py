@@ -16,8 +16,8 @@ from leadline.errors import EngineError
 from leadline.foreign import read_plain, reading
 from leadline.imported.fio import BYTES_MAX, FioReport, read_fio
 from leadline.workloads.io.fio.jobfile import job_file
-from leadline.workloads.io.fio.look import PROGRAM
 from leadline.workloads.io.fio.output import summary_of
+from leadline.workloads.io.job import FIO
 
 if TYPE_CHECKING:
     from leadline import _core
@@ -30,7 +30,7 @@ _libc = ctypes.CDLL(None)
 
 def run_fio(job: dict[str, Any], record: str, meeting: _core.Meeting | None) -> dict[str, Any]:
     """Do the job to its end; its summary in the engine's shape. Raises EngineError where fio cannot do it."""
-    executable = shutil.which(PROGRAM)
+    executable = shutil.which(FIO)
     if executable is None:
         raise EngineError("fio is not installed on this host", "install fio, or write generator: leadline")
     place = Path(record).with_name(f"{job['trial']}-logs")  # removed with the record

@@ -19,8 +19,8 @@ from typing import IO
 
 from leadline import units
 from leadline.errors import StudyError
+from leadline.study.kind.lookups import Film
 from leadline.trusted import why_not_place
-from leadline.workloads.pipeline.job import Film
 
 _UNIQUE_NS = 2 * units.NS_PER_S
 _POLL_S = 0.2

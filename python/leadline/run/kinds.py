@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from leadline.run.interface import Conducted
     from leadline.study.kind.job import AnyJob
 
-# By kind: the format of the JSON that its worker is handed, and the face in `workloads/<kind>/conducted.py`.
+# By kind: the format of the JSON that its worker is handed, and the face in `workloads/<kind>/runner.py`.
 CONDUCTED: Mapping[str, tuple[str, str]] = {
     "io": ("leadline.job/1", "IoConducted"),
     "metadata": ("leadline.metadata/1", "MetadataConducted"),
@@ -31,8 +31,8 @@ _BY_FORMAT: Mapping[str, str] = {job_format: kind for kind, (job_format, _) in C
 @functools.cache
 def conducted_kind(kind: str) -> Conducted[Any]:
     """The face of a kind."""
-    _, name = CONDUCTED[kind]
-    face: Conducted[Any] = getattr(importlib.import_module(f"leadline.workloads.{kind}.runner"), name)()
+    module = importlib.import_module(f"leadline.workloads.{kind}.runner")
+    face: Conducted[Any] = getattr(module, CONDUCTED[kind][1])()
     return face
 
 
