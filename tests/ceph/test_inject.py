@@ -22,7 +22,7 @@ from leadline.errors import LabError, UsageError
 from leadline.lab.cgroups import ControlGroups, Controller
 from leadline.lab.cluster import process
 from leadline.lab.cluster.process import poll
-from leadline.lab.inject import deeds, engine
+from leadline.lab.inject import actions, engine
 from leadline.lab.record import read_record
 from support import Command, Start
 
@@ -348,7 +348,7 @@ def test_where_the_cluster_does_not_answer_the_fault_stays_recorded(
     monitors = [pid_of(lab, name) for name in ("mon.a", "mon.b", "mon.c")]
     for pid in monitors:
         os.kill(pid, signal.SIGSTOP)
-    monkeypatch.setattr(deeds, "_CEPH_DEADLINE_S", 3.0)
+    monkeypatch.setattr(actions, "_CEPH_DEADLINE_S", 3.0)
     try:
         _, (failure,) = engine.clear(lab.directory, os.environ)
         assert isinstance(failure, LabError)

@@ -15,7 +15,7 @@ from bare_network import GIGABIT, asked, clear, ended, inject, made_lab, rate_bi
 from leadline.lab.cgroups import ControlGroups, Controller
 from leadline.lab.cluster import process
 from leadline.lab.cluster.process import poll
-from leadline.lab.inject import deeds, engine, kinds
+from leadline.lab.inject import actions, engine, kinds
 from leadline.lab.journal import LabJournal
 from leadline.lab.record import LabRecord, read_record
 from support import Command
@@ -142,14 +142,14 @@ def test_a_neighbour_is_ended_that_was_never_recorded(lab: LabRecord) -> None:
 
 def test_a_process_that_only_looks_like_a_neighbour_is_left_alone(lab: LabRecord) -> None:
     """It has the command line, and not the lab's mark."""
-    place = deeds.DeedPlace(LabJournal(lab, process.environment(lab.fsid, lab.directory, os.environ)))
-    deeds.do(place, deeds.Deed("hog", ("hog.client1.cpu0", "client1", "cpu")))
+    place = actions.ActionContext(LabJournal(lab, process.environment(lab.fsid, lab.directory, os.environ)))
+    actions.do(place, actions.Deed("hog", ("hog.client1.cpu0", "client1", "cpu")))
     (hog,) = process.find_marked(lab.fsid)
     assert poll(lambda: process.words_of(hog)[:1] == [sys.executable], 20.0)  # until then it is its starter
     words = process.words_of(hog)[:-1]
     pid = os.posix_spawn(words[0], words, dict(os.environ))
     try:
-        deeds.do(place, deeds.Deed("hog-end", ("hog.client1.cpu0",)))
+        actions.do(place, actions.Deed("hog-end", ("hog.client1.cpu0",)))
         assert not process.is_running(hog)
         assert os.waitpid(pid, os.WNOHANG) == (0, 0)
     finally:

@@ -34,7 +34,7 @@ from bare_network import (
 from leadline.errors import UsageError
 from leadline.lab.cluster import process
 from leadline.lab.cluster.process import poll
-from leadline.lab.inject import deeds, engine, kinds, wires
+from leadline.lab.inject import actions, engine, kinds, wires
 from leadline.lab.journal import LabJournal
 from leadline.lab.network import make
 from leadline.lab.record import LabRecord, read_record
@@ -241,5 +241,5 @@ def test_links_are_whole_again_before_a_lab_is_taken_down(
     inject(lab, "partition", "client1")
     inject(lab, "mtu-mismatch", "switch1")
     inject(lab, "link-rate", "host2")
-    deeds.release(read_record(lab.directory), process.environment(lab.fsid, lab.directory, os.environ))
+    actions.release(read_record(lab.directory), process.environment(lab.fsid, lab.directory, os.environ))
     assert everything(lab) == before

@@ -32,7 +32,7 @@ def lab(topology: Topology | None = FLAT) -> LabRecord:
 
 
 def planned(kind: str, on: str, record: LabRecord | None = None, **options: str) -> list[tuple[str, ...]]:
-    """The deeds of a fault, then those that undo them."""
+    """The actions of a fault, then those that undo them."""
     found = find(kind)
     given = {
         option.name: options.pop(option.name.replace("-", "_"), option.default) for option in found.options
@@ -40,8 +40,8 @@ def planned(kind: str, on: str, record: LabRecord | None = None, **options: str)
     for option in found.options:
         option.check(given[option.name])
     plan = found.plan(FaultScene(record or lab(), on, given, {}))
-    deeds = [step.do for step in plan.steps] + [step.undo for step in plan.steps if step.undo]
-    return [(deed.kind, *deed.words) for deed in deeds]
+    actions = [step.do for step in plan.steps] + [step.undo for step in plan.steps if step.undo]
+    return [(action.kind, *action.words) for action in actions]
 
 
 def test_a_direction_of_a_link_is_one_step() -> None:

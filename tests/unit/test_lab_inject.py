@@ -24,9 +24,9 @@ from leadline.errors import LabError, SpecError, UsageError
 from leadline.lab import record
 from leadline.lab.cluster import process, stop
 from leadline.lab.cluster.process import poll
-from leadline.lab.inject import deeds, engine, kinds
+from leadline.lab.inject import actions, engine, kinds
 from leadline.lab.inject.fault import FaultKind, FaultOption, FaultScene, nothing, processes
-from leadline.lab.inject.injection import Deed, FaultPlan, FaultStep
+from leadline.lab.inject.injection import FaultPlan, FaultStep, LabAction
 from leadline.lab.record import LabRecord
 from leadline.lab.spec import LabSpec
 from leadline.units import parse_percent
@@ -65,10 +65,10 @@ def lab(tmp_path: Path) -> Iterator[LabRecord]:
 
 @pytest.fixture
 def notes(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """What made deeds did, and what the lab's file held as they did it. `fail` in a word makes one fail."""
+    """What made actions did, and what the lab's file held as they did it. `fail` in a word makes one fail."""
     done: list[str] = []
 
-    def note(place: deeds.DeedPlace, word: str) -> None:
+    def note(place: actions.ActionContext, word: str) -> None:
         on_disk = record.read_record(place.journal.record.directory)
         assert on_disk.injections[-1].undo, "undone by nothing on disk"
         if word in done and word.startswith("fail once"):
@@ -78,13 +78,15 @@ def notes(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         if word.startswith("fail"):
             raise LabError(f"{word}: no", "")
 
-    monkeypatch.setitem(deeds.DEEDS, "note", note)
+    monkeypatch.setitem(actions.ACTIONS, "note", note)
     return done
 
 
 def made_kind(*steps: tuple[str, str], name: str = "toy", **changes: object) -> FaultKind:
     plan = FaultPlan(
-        "a toy", tuple(FaultStep(Deed("note", (do,)), Deed("note", (undo,))) for do, undo in steps), ("toy",)
+        "a toy",
+        tuple(FaultStep(LabAction("note", (do,)), LabAction("note", (undo,))) for do, undo in steps),
+        ("toy",),
     )
     return replace(FaultKind(name, "a toy", "", nothing, lambda _: plan), **changes)  # type: ignore[arg-type]
 
@@ -146,13 +148,13 @@ def test_whoever_is_killed_at_any_step_leaves_what_undoes_it(
 ) -> None:
     kind = made_kind(("do 1", "undo 1"), ("do 2", "undo 2"))
 
-    def die(_: deeds.DeedPlace, word: str) -> None:
+    def die(_: actions.ActionContext, word: str) -> None:
         if word == moment:
             os.kill(os.getpid(), signal.SIGKILL)
 
     pid = os.fork()
     if pid == 0:
-        monkeypatch.setitem(deeds.DEEDS, "note", die)
+        monkeypatch.setitem(actions.ACTIONS, "note", die)
         inject(lab, kind)
         clear(lab)
         os._exit(0)
@@ -188,7 +190,7 @@ def test_a_cluster_that_is_not_the_labs_is_not_touched(
     (tmp_path / "ceph").write_text(f'#!/bin/sh\necho "$@" >> {said}\necho another-fsid\n')
     (tmp_path / "ceph").chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
-    plan = FaultPlan("", (FaultStep(Deed("ceph", ("osd", "out", "0"))),), ())
+    plan = FaultPlan("", (FaultStep(LabAction("ceph", ("osd", "out", "0"))),), ())
     with pytest.raises(LabError, match="another-fsid, not lab toy"):
         inject(lab, FaultKind("toy", "", "", nothing, lambda _: plan))
     assert [line.split()[-1] for line in said.read_text().splitlines()] == ["fsid"]

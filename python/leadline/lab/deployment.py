@@ -106,7 +106,7 @@ class DeploymentStep:
     commands: tuple[tuple[str, ...], ...]
 
 
-def deeds(
+def actions(
     topology: Topology, erasure: tuple[int, int], mount: str = MOUNT_DEFAULT
 ) -> Iterator[DeploymentStep]:
     """In the order in which they can be done. `mount` is where the file system's root is mounted."""
@@ -216,7 +216,7 @@ def _application(name: str) -> tuple[str, ...]:
 def script(topology: Topology, erasure: tuple[int, int], mount: str = MOUNT_DEFAULT) -> str:
     """All of it as a text for `sh`, each part under the reason for it."""
     parts = [_HEAD]
-    for made in deeds(topology, erasure, mount):
+    for made in actions(topology, erasure, mount):
         lines = "".join(f"{shlex.join(command)}\n" for command in made.commands)
         parts.append(f"\n# {made.words}\n{lines}")
     return "".join(parts)

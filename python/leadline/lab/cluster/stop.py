@@ -18,7 +18,7 @@ from leadline.lab import bridge, mounts, record, registry
 from leadline.lab.cgroups import ControlGroups
 from leadline.lab.cluster import process
 from leadline.lab.cluster.process import SYSTEM_CLOCK, Clock, ProcessIdentity
-from leadline.lab.inject import deeds
+from leadline.lab.inject import actions
 from leadline.lab.network import make as network
 from leadline.lab.paths import LabPaths, labs_home, run_name
 from leadline.lab.record import LabRecord, LostRecordError
@@ -74,7 +74,7 @@ def stop_processes(lab: LabRecord, variables: Mapping[str, str], say: Callable[[
 
     Its bridge goes last: what hangs on it belongs to processes.
     """
-    deeds.release(lab, variables)
+    actions.release(lab, variables)
     _unmount_all(lab, variables, SYSTEM_CLOCK)
     _end_all(f"lab {lab.name}", lab.directory, lambda: own_processes(lab), say)
     ControlGroups(lab.fsid).remove_all()

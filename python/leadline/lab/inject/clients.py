@@ -10,7 +10,7 @@ from leadline.lab.cgroups import ControlGroups
 from leadline.lab.gateways.gateway import find_plugin
 from leadline.lab.inject import daemons
 from leadline.lab.inject.fault import FaultKind, FaultOption, FaultScene, no_hosts
-from leadline.lab.inject.injection import Deed, FaultPlan, FaultStep
+from leadline.lab.inject.injection import FaultPlan, FaultStep, LabAction
 from leadline.lab.network.topology import LabClient, Topology
 from leadline.lab.record import LabRecord
 from leadline.units import (
@@ -72,7 +72,10 @@ def _low_memory(scene: FaultScene) -> FaultPlan:
 
 
 def _limited(scene: FaultScene, words: str, controller: str, limits: tuple[str, str]) -> FaultPlan:
-    do, undo = Deed("member-limit", (scene.on, *limits)), Deed("member-unlimit", (scene.on, controller))
+    do, undo = (
+        LabAction("member-limit", (scene.on, *limits)),
+        LabAction("member-unlimit", (scene.on, controller)),
+    )
     return FaultPlan(words, (FaultStep(do, undo),), (f"{scene.on}/{controller}",))
 
 
@@ -117,7 +120,7 @@ def _busy_link(scene: FaultScene) -> FaultPlan:
 
 
 def _hog(member: str, name: str, *words: str) -> FaultStep:
-    return FaultStep(Deed("hog", (name, member, *words)), Deed("hog-end", (name,)))
+    return FaultStep(LabAction("hog", (name, member, *words)), LabAction("hog-end", (name,)))
 
 
 def _direction(text: str) -> str:
@@ -140,7 +143,7 @@ def _clock(scene: FaultScene) -> FaultPlan:
         f"the clock of what `lab exec {scene.on}` starts from now on is {format_duration(abs(offset_s))} "
         f"{'fast' if offset_s > 0 else 'slow'} (libfaketime)"
     )
-    step = FaultStep(Deed("clock", (scene.on,)), Deed("clock-end", (scene.on,)))
+    step = FaultStep(LabAction("clock", (scene.on,)), LabAction("clock-end", (scene.on,)))
     return FaultPlan(words, (step,), (f"{scene.on}/clock",))
 
 

@@ -14,10 +14,10 @@ from pathlib import Path
 from leadline import faults
 from leadline.errors import LabError, UsageError
 from leadline.lab.cluster import process
-from leadline.lab.inject import deeds
-from leadline.lab.inject.deeds import DeedPlace
+from leadline.lab.inject import actions
+from leadline.lab.inject.actions import ActionContext
 from leadline.lab.inject.fault import FaultKind, FaultScene
-from leadline.lab.inject.injection import Deed, FaultPlan, Injection, check_free
+from leadline.lab.inject.injection import FaultPlan, Injection, LabAction, check_free
 from leadline.lab.inject.kinds import find
 from leadline.lab.journal import LabJournal
 from leadline.lab.record import LabRecord, locked, read_record
@@ -47,11 +47,11 @@ def inject(
         made = _begun(journal, kind, scene, plan, for_s)
         begun(made)
         journal.update(injections=(*journal.record.injections, made))
-        place = DeedPlace(journal)
+        place = ActionContext(journal)
         try:
             faults.begin(directory, made.id, made.kind, made.on, made.words)
             for step in plan.steps:
-                deeds.do(place, step.do)
+                actions.do(place, step.do)
             made = replace(made, done=True)
             _replace(journal, made)
         except BaseException:
@@ -79,7 +79,7 @@ def clear(
             )
         chosen = [item for item in reversed(there) if not identifiers or item.id in identifiers]
         undone, failures = [], []
-        place = DeedPlace(journal)
+        place = ActionContext(journal)
         for item in chosen:
             try:
                 _undo(place, item)
@@ -181,9 +181,9 @@ def _replace(journal: LabJournal, changed: Injection) -> None:
     journal.update(injections=tuple(changed if item.id == changed.id else item for item in there))
 
 
-def _undo(place: DeedPlace, injection: Injection) -> None:
+def _undo(place: ActionContext, injection: Injection) -> None:
     """All of it, as far as it goes. Raises LabError for what did not go: then it stays recorded."""
-    reasons = [reason for deed in injection.undo if (reason := _why_not(place, deed))]
+    reasons = [reason for action in injection.undo if (reason := _why_not(place, action))]
     journal = place.journal
     if reasons:
         raise LabError(
@@ -195,9 +195,9 @@ def _undo(place: DeedPlace, injection: Injection) -> None:
     journal.update(injections=left)
 
 
-def _why_not(place: DeedPlace, deed: Deed) -> str:
+def _why_not(place: ActionContext, action: LabAction) -> str:
     try:
-        deeds.do(place, deed)
+        actions.do(place, action)
     except LabError as error:
         return error.message
     return ""

@@ -13,7 +13,7 @@ from typing import Any
 from leadline.errors import LabError
 from leadline.lab.cluster.command import CephCommand
 from leadline.lab.cluster.process import ProcessIdentity
-from leadline.lab.inject.injection import Deed, FaultPlan, FaultStep
+from leadline.lab.inject.injection import FaultPlan, FaultStep, LabAction
 from leadline.lab.record import LabRecord
 
 
@@ -90,8 +90,8 @@ def setting(scene: FaultScene, who: str, name: str, value: str) -> FaultStep:
     there = [row for row in scene.settings if row["section"] == who and row["name"] == name]
     undo = ("set", who, name, str(there[0]["value"])) if there else ("rm", who, name)
     return FaultStep(
-        Deed("ceph", ("config", "set", who, name, value)),
-        Deed("ceph", ("config", *undo)),
+        LabAction("ceph", ("config", "set", who, name, value)),
+        LabAction("ceph", ("config", *undo)),
     )
 
 

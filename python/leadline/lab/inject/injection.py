@@ -9,8 +9,8 @@ from leadline.errors import UsageError
 
 
 @dataclass(frozen=True)
-class Deed:
-    """One thing to be done, as data: a kind of `deeds.DEEDS` and its words."""
+class LabAction:
+    """One thing to be done, as data: a kind of `actions.DEEDS` and its words."""
 
     kind: str
     words: tuple[str, ...]
@@ -23,8 +23,8 @@ class FaultStep:
     `undo` None: it passes by itself.
     """
 
-    do: Deed
-    undo: Deed | None = None
+    do: LabAction
+    undo: LabAction | None = None
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ class Injection:
     options: dict[str, str]
     words: str
     holds: tuple[str, ...]
-    undo: tuple[Deed, ...]
+    undo: tuple[LabAction, ...]
     began_unix_s: float
     until_unix_s: float | None = None
     done: bool = False
@@ -67,7 +67,7 @@ class Injection:
     @classmethod
     def from_json(cls, value: dict[str, Any]) -> Injection:
         """The inverse of `dataclasses.asdict`. Raises KeyError or TypeError for what is none."""
-        undo = tuple(Deed(str(item["kind"]), tuple(map(str, item["words"]))) for item in value["undo"])
+        undo = tuple(LabAction(str(item["kind"]), tuple(map(str, item["words"]))) for item in value["undo"])
         return cls(**(value | {"undo": undo, "holds": tuple(value["holds"])}))
 
 

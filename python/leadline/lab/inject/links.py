@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from leadline.errors import LabError, SpecError, UsageError
 from leadline.lab.inject.fault import FaultKind, FaultOption, FaultScene, no_hosts, setting
-from leadline.lab.inject.injection import Deed, FaultPlan, FaultStep
+from leadline.lab.inject.injection import FaultPlan, FaultStep, LabAction
 from leadline.lab.inject.wires import DIRECTIONS, FROM, TO, drop_share, links, osds_of
 from leadline.lab.network.placement import Cable
 from leadline.lab.network.topology import Topology
@@ -48,11 +48,11 @@ def _words(scene: FaultScene) -> str:
     return f"{which} {scene.on}"
 
 
-def _each(scene: FaultScene, part: str, words: str, do: Deed, undo: Deed) -> FaultPlan:
-    """One step for each direction. Link and direction are put in as the first words of a deed."""
+def _each(scene: FaultScene, part: str, words: str, do: LabAction, undo: LabAction) -> FaultPlan:
+    """One step for each direction. Link and direction are put in as the first words of a action."""
     directions = _directions(scene.options["direction"])
     steps = tuple(
-        FaultStep(*(Deed(deed.kind, (scene.on, direction, *deed.words)) for deed in (do, undo)))
+        FaultStep(*(LabAction(action.kind, (scene.on, direction, *action.words)) for action in (do, undo)))
         for direction in directions
     )
     return FaultPlan(words, steps, tuple(f"{scene.on}/{part}/{direction}" for direction in directions))
@@ -62,19 +62,19 @@ def _rate(scene: FaultScene) -> FaultPlan:
     asked, made = parse_bit_rate(scene.options["rate"]), _link(scene).link.rate_bit_s
     was = format_bit_rate(made) if made else "unlimited"
     words = f"{_words(scene)} carries {format_bit_rate(asked)} (it was made {was})"
-    return _each(scene, "queue", words, Deed("link-rate", (str(asked),)), Deed("link-rate", ()))
+    return _each(scene, "queue", words, LabAction("link-rate", (str(asked),)), LabAction("link-rate", ()))
 
 
 def _late(scene: FaultScene) -> FaultPlan:
     delay_us = parse_duration(scene.options["delay"]) // 1000
     words = f"each packet on {_words(scene)} comes {format_duration(delay_us / 1e6)} late (netem)"
-    return _each(scene, "queue", words, Deed("link-delay", (str(delay_us),)), Deed("link-rate", ()))
+    return _each(scene, "queue", words, LabAction("link-delay", (str(delay_us),)), LabAction("link-rate", ()))
 
 
 def _lossy(scene: FaultScene) -> FaultPlan:
     fraction = parse_percent(scene.options["share"]) / 100
     words = f"{_words(scene)} loses {fraction:.3%} of its packets at random"
-    do, undo = Deed("drop", ("share", str(fraction))), Deed("drop-end", ("share",))
+    do, undo = LabAction("drop", ("share", str(fraction))), LabAction("drop-end", ("share",))
     return _each(scene, "packets", words, do, undo)
 
 
@@ -95,12 +95,12 @@ def _mismatched(scene: FaultScene) -> FaultPlan:
             "Name a smaller one: mtu=1000",
         )
     words = f"{_words(scene)} passes a port with an MTU of {asked} bytes, where both ends have {made}"
-    do, undo = Deed("drop", ("larger", str(asked))), Deed("drop-end", ("larger",))
+    do, undo = LabAction("drop", ("larger", str(asked))), LabAction("drop-end", ("larger",))
     return _each(scene, "packets", words, do, undo)
 
 
 def _cut(scene: FaultScene) -> FaultPlan:
-    step = FaultStep(Deed("carrier", (scene.on, "down")), Deed("carrier", (scene.on, "up")))
+    step = FaultStep(LabAction("carrier", (scene.on, "down")), LabAction("carrier", (scene.on, "up")))
     return FaultPlan(f"the cable of {scene.on} is out", (step,), (f"{scene.on}/carrier",))
 
 
@@ -154,8 +154,8 @@ def _parted(scene: FaultScene) -> FaultPlan:
     for cable in (cable for name in ours for cable, member in cables.items() if member == name):
         holds.append(f"{cable}/partition")
         for direction in DIRECTIONS:
-            undo = Deed("drop-end", (cable, direction, "parted"))
-            steps.append(FaultStep(Deed("drop", (cable, direction, "parted", *theirs)), undo))
+            undo = LabAction("drop-end", (cable, direction, "parted"))
+            steps.append(FaultStep(LabAction("drop", (cable, direction, "parted", *theirs)), undo))
     words = f"nothing passes between {', '.join(ours)} and {', '.join(theirs)}"
     return FaultPlan(words, tuple(steps), tuple(holds))
 
@@ -173,7 +173,9 @@ def _held(scene: FaultScene) -> FaultPlan:
         f"each message that reaches {scene.on} waits 0 to {format_duration(max_s)}, "
         f"{format_duration(max_s / 2)} on average: Ceph's own messenger holds it, not the link"
     )
-    step = FaultStep(Deed("message-delay", (scene.on, str(max_s))), Deed("message-delay-end", (scene.on,)))
+    step = FaultStep(
+        LabAction("message-delay", (scene.on, str(max_s))), LabAction("message-delay-end", (scene.on,))
+    )
     return FaultPlan(words, (step,), tuple(f"{osd}/delay" for osd in osds_of(scene.record, scene.on)[2]))
 
 

@@ -25,7 +25,7 @@ from leadline.lab.cluster.process import ProcessIdentity, poll
 from leadline.lab.gateways import gateways
 from leadline.lab.inject import wires
 from leadline.lab.inject.clients import clock_name
-from leadline.lab.inject.injection import Deed
+from leadline.lab.inject.injection import LabAction
 from leadline.lab.journal import LabJournal
 from leadline.lab.network.topology import LabClient, LabHost, MachineLimits
 from leadline.lab.record import LabRecord
@@ -41,14 +41,13 @@ _HOG = Path(__file__).with_name("hog.py")
 _HOG_STARTS_S = 20.0
 # The last one, once an OSD has it, says that all are in force.
 _MESSAGE_DELAY = ("ms_inject_delay_type", "ms_inject_delay_max", "ms_inject_delay_probability")
-FILL_OBJECT_BYTES = 4 << 20
 # A process of its own can be given up where the file system does not answer.
 _SET_QUOTA = "import os, sys; os.setxattr(sys.argv[1], 'ceph.quota.max_bytes', sys.argv[2].encode())"
 
 
 @dataclass
-class DeedPlace:
-    """The lab that deeds are done to; its lock is held."""
+class ActionContext:
+    """The lab that actions are done to; its lock is held."""
 
     journal: LabJournal
 
@@ -88,40 +87,40 @@ class DeedPlace:
         return process.run_tool(command, self.journal.variables, deadline_s=_CEPH_DEADLINE_S, text=text)
 
 
-def _signal(place: DeedPlace, name: str, number: str) -> None:
+def _signal(place: ActionContext, name: str, number: str) -> None:
     if number != "SIGCONT" or place.own_process(name):
         process.send(place.require_process(name), _SIGNALS[number])
 
 
-def _kill(place: DeedPlace, name: str) -> None:
+def _kill(place: ActionContext, name: str) -> None:
     found = place.require_process(name)
     process.send(found, signal.SIGKILL)
     if not poll(lambda: not process.is_running(found), 10.0):
         raise LabError(f"{name} (pid {found.pid}) does not end", "It waits in the kernel for I/O.")
 
 
-def _start(place: DeedPlace, name: str, *command: str) -> None:
+def _start(place: ActionContext, name: str, *command: str) -> None:
     """Where it was: a lab with hosts knows the host of each daemon."""
     if place.own_process(name) is None:
         place.journal.start(name, command)
 
 
-def _ceph(place: DeedPlace, *words: str) -> None:
+def _ceph(place: ActionContext, *words: str) -> None:
     place.ceph.run(*words, deadline_s=_CEPH_DEADLINE_S)
 
 
-def _tell(place: DeedPlace, daemon: str, *words: str) -> None:
+def _tell(place: ActionContext, daemon: str, *words: str) -> None:
     place.require_process(daemon)
     _ceph(place, "tell", daemon, *words)
 
 
-def _untell(place: DeedPlace, daemon: str, *words: str) -> None:
+def _untell(place: ActionContext, daemon: str, *words: str) -> None:
     """A daemon that has ended has forgotten what it was told."""
     if place.own_process(daemon) is not None:
         _ceph(place, "tell", daemon, *words)
 
 
-def _limit(place: DeedPlace, name: str, cpu: str, read: str, write: str, device: str) -> None:
+def _limit(place: ActionContext, name: str, cpu: str, read: str, write: str, device: str) -> None:
     """A process into a group of its own, beside that of its host."""
     limits = MachineLimits(float(cpu), disk_read_bytes_s=int(read), disk_write_bytes_s=int(write))
     found = place.require_process(name)
@@ -131,7 +130,7 @@ def _limit(place: DeedPlace, name: str, cpu: str, read: str, write: str, device:
         raise LabError(f"{name} ended meanwhile", "See its log.")
 
 
-def _unlimit(place: DeedPlace, name: str, controller: str, back: str) -> None:
+def _unlimit(place: ActionContext, name: str, controller: str, back: str) -> None:
     place.groups.leave(_group_of(name), _CONTROLLERS[controller], back)
 
 
@@ -140,18 +139,18 @@ def _group_of(name: str) -> str:
     return f"fault:{name}"
 
 
-def _fill(place: DeedPlace, pool: str, prefix: str, count: str, size_bytes: str) -> None:
+def _fill(place: ActionContext, pool: str, prefix: str, count: str, size_bytes: str) -> None:
     for number in range(int(count)):
         place.rados("-p", pool, "put", f"{prefix}.{number}", "-", text="x" * int(size_bytes))
 
 
-def _empty(place: DeedPlace, pool: str, prefix: str) -> None:
+def _empty(place: ActionContext, pool: str, prefix: str) -> None:
     names = [name for name in place.rados("-p", pool, "ls").splitlines() if name.startswith(f"{prefix}.")]
     if names:
         place.rados("-p", pool, "rm", *names, "--force-full")
 
 
-def _fail_over(place: DeedPlace, active: str) -> None:
+def _fail_over(place: ActionContext, active: str) -> None:
     """Until another serves: only then is it over."""
     _ceph(place, "mds", "fail", active)
 
@@ -163,17 +162,17 @@ def _fail_over(place: DeedPlace, active: str) -> None:
         raise LabError(f"nobody took over from mds.{active}", "See `leadline lab status`.")
 
 
-def _quota(place: DeedPlace, directory: str, size_bytes: str) -> None:
+def _quota(place: ActionContext, directory: str, size_bytes: str) -> None:
     path = place.journal.record.paths.mount / directory.replace("/", "_")
     command = script_command("-c", _SET_QUOTA, str(path), str(int(size_bytes)))
     process.run_tool(command, place.journal.variables, deadline_s=_CEPH_DEADLINE_S)
 
 
-def _on_wires(deed: Callable[..., None]) -> Callable[..., None]:
-    return lambda place, *words: deed(place.journal, *words)
+def _on_wires(action: Callable[..., None]) -> Callable[..., None]:
+    return lambda place, *words: action(place.journal, *words)
 
 
-def _delay_messages(place: DeedPlace, thing: str, max_s: str) -> None:
+def _delay_messages(place: ActionContext, thing: str, max_s: str) -> None:
     """OSDs hold each message of OSDs, clients and metadata servers: on connections made afterwards.
 
     So all are made anew, once the OSDs have heard of it.
@@ -187,7 +186,7 @@ def _delay_messages(place: DeedPlace, thing: str, max_s: str) -> None:
     wires.lose_connections(place.journal, host)
 
 
-def _delay_messages_no_more(place: DeedPlace, thing: str) -> None:
+def _delay_messages_no_more(place: ActionContext, thing: str) -> None:
     """An OSD that does not answer forgets it when it starts again."""
     who, host, osds = wires.osds_of(place.journal.record, thing)
     for option in _MESSAGE_DELAY:
@@ -198,20 +197,20 @@ def _delay_messages_no_more(place: DeedPlace, thing: str) -> None:
     wires.lose_connections(place.journal, host, undoing=True)
 
 
-def _setting_of(place: DeedPlace, osd: str, name: str) -> float | None:
+def _setting_of(place: ActionContext, osd: str, name: str) -> float | None:
     """A number of an OSD's configuration in force; None where it does not answer."""
     with suppress(LabError):
         return float(place.ceph.json("tell", osd, "config", "get", name, deadline_s=_ANSWER_DEADLINE_S)[name])
     return None
 
 
-def _restart_gateway(place: DeedPlace, name: str) -> None:
+def _restart_gateway(place: ActionContext, name: str) -> None:
     if place.own_process(name) is None:
         chance = random.Random()  # noqa: S311 - ports, not secrets
         gateways.restart(gateways.Starter(place.journal, lambda _: None, chance), name)
 
 
-def _limit_member(place: DeedPlace, name: str, cpu: str, memory_bytes: str) -> None:
+def _limit_member(place: ActionContext, name: str, cpu: str, memory_bytes: str) -> None:
     """All that runs on a host or client now; what is started there later joins by itself."""
     _member(place, name)
     place.groups.limit(name, MachineLimits(float(cpu), int(memory_bytes)))
@@ -219,7 +218,7 @@ def _limit_member(place: DeedPlace, name: str, cpu: str, memory_bytes: str) -> N
         place.groups.enter(name, found.pid)
 
 
-def _unlimit_member(place: DeedPlace, name: str, controller: str) -> None:
+def _unlimit_member(place: ActionContext, name: str, controller: str) -> None:
     """Back to what the topology says of it."""
     made = _member(place, name).limits
     if controller == "cpu" and made.cpu:
@@ -230,7 +229,7 @@ def _unlimit_member(place: DeedPlace, name: str, controller: str) -> None:
         place.groups.leave(name, _CONTROLLERS[controller], "/")
 
 
-def _member(place: DeedPlace, name: str) -> LabHost | LabClient:
+def _member(place: ActionContext, name: str) -> LabHost | LabClient:
     record = place.journal.record
     found = record.network.topology.member(name) if record.network else None
     if found is None:
@@ -238,7 +237,7 @@ def _member(place: DeedPlace, name: str) -> LabHost | LabClient:
     return found
 
 
-def _clock(place: DeedPlace, member: str) -> None:
+def _clock(place: ActionContext, member: str) -> None:
     """What `lab exec` starts finds its offset in its environment; here is made what libfaketime shares."""
     _member(place, member)
     _clock_no_more(place, member)
@@ -248,14 +247,14 @@ def _clock(place: DeedPlace, member: str) -> None:
         memory.truncate(_CLOCK_BYTES)
 
 
-def _clock_no_more(place: DeedPlace, member: str) -> None:
+def _clock_no_more(place: ActionContext, member: str) -> None:
     name = clock_name(place.journal.record.fsid, member)
     with suppress(FileNotFoundError):
         _multiprocessing.sem_unlink(name)
     (_SHARED_MEMORY / name[1:]).unlink(missing_ok=True)
 
 
-def _hog(place: DeedPlace, name: str, member: str, *words: str) -> None:
+def _hog(place: ActionContext, name: str, member: str, *words: str) -> None:
     """Starts a process that does nothing but use up something, as a neighbour would."""
     _member(place, member)
     if place.own_process(name) is None:
@@ -264,20 +263,20 @@ def _hog(place: DeedPlace, name: str, member: str, *words: str) -> None:
         poll(lambda: bool(_hogs(place, name)), _HOG_STARTS_S)
 
 
-def _hogs(place: DeedPlace, name: str) -> list[ProcessIdentity]:
+def _hogs(place: ActionContext, name: str) -> list[ProcessIdentity]:
     """By their command line: whoever started one may have been killed before it was recorded."""
     marked = process.find_marked(place.journal.record.fsid)
     return [item for item in marked if [str(_HOG), name] == process.words_of(item)[2:4]]
 
 
-def _hog_no_more(place: DeedPlace, name: str) -> None:
+def _hog_no_more(place: ActionContext, name: str) -> None:
     left = process.end(_hogs(place, name), grace_s=_END_GRACE_S)
     if left:
         raise LabError(f"{name} (pid {left[0].pid}) does not end", "Repeat it later.")
     place.journal.forget([name])
 
 
-DEEDS: dict[str, Callable[..., None]] = {
+ACTIONS: dict[str, Callable[..., None]] = {
     "signal": _signal,
     "kill": _kill,
     "start": _start,
@@ -311,25 +310,25 @@ _BEFORE_DOWN = frozenset(
 )
 
 
-def do(place: DeedPlace, deed: Deed) -> None:
+def do(place: ActionContext, action: LabAction) -> None:
     """Does one. Raises LabError where it cannot be done, or is of a newer leadline."""
-    doing = DEEDS.get(deed.kind)
+    doing = ACTIONS.get(action.kind)
     if doing is None:
-        raise LabError(f"nothing is known of {deed.kind!r}", "Use the leadline that injected it.")
+        raise LabError(f"nothing is known of {action.kind!r}", "Use the leadline that injected it.")
     try:
-        doing(place, *deed.words)
+        doing(place, *action.words)
     except OSError as error:
         raise LabError(
-            f"{deed.kind} {' '.join(deed.words)}: {error.filename or ''} {error.strerror or error}",
+            f"{action.kind} {' '.join(action.words)}: {error.filename or ''} {error.strerror or error}",
             "See `leadline lab status`.",
         ) from error
 
 
 def release(record: LabRecord, variables: Mapping[str, str]) -> None:
     """What must be undone before a lab's processes are ended; what fails is left to their end."""
-    place = DeedPlace(LabJournal(record, variables))
+    place = ActionContext(LabJournal(record, variables))
     for item in reversed(record.injections):
-        for deed in item.undo:
-            if deed.kind in _BEFORE_DOWN:
+        for action in item.undo:
+            if action.kind in _BEFORE_DOWN:
                 with suppress(LeadlineError):
-                    do(place, deed)
+                    do(place, action)
