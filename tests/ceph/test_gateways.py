@@ -18,8 +18,8 @@ from leadline import _core
 from leadline import lab as leadline_lab
 from leadline.lab.cluster import process
 from leadline.lab.cluster.process import poll
-from leadline.lab.gateways import rgw as gateway_rgw
-from leadline.lab.gateways.gateways import KINDS
+from leadline.lab.gateways import kinds
+from leadline.lab.gateways.kinds import KINDS
 from leadline.lab.record import read_record
 from support import Command, command_line
 from undoing import MARK, OURS, PRECIOUS, crafted, intended
@@ -150,10 +150,10 @@ def test_s3_gives_back_what_was_put_with_the_keys_of_the_file(
         f"host_base = {host}\nhost_bucket = {host}\nuse_https = False\n"
     )
     s3cmd = ("s3cmd", "-c", str(configuration))
-    client(*s3cmd, "put", str(source), f"s3://{gateway_rgw.BUCKET}/file")
-    client(*s3cmd, "get", f"s3://{gateway_rgw.BUCKET}/file", str(back))
+    client(*s3cmd, "put", str(source), f"s3://{kinds.RGW_BUCKET}/file")
+    client(*s3cmd, "get", f"s3://{kinds.RGW_BUCKET}/file", str(back))
     assert back.read_bytes() == DATA
-    client(*s3cmd, "del", f"s3://{gateway_rgw.BUCKET}/file")
+    client(*s3cmd, "del", f"s3://{kinds.RGW_BUCKET}/file")
 
 
 def secrets_of(directory: Path) -> set[str]:

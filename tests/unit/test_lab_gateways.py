@@ -13,8 +13,8 @@ import pytest
 from leadline.errors import LabError, UsageError
 from leadline.lab import bridge
 from leadline.lab.cluster import process
-from leadline.lab.gateways import gateways
-from leadline.lab.gateways.gateway import Gateway, GatewayPlace, Launch, answers, write_private
+from leadline.lab.gateways import starter as gateways
+from leadline.lab.gateways.gateway import Gateway, GatewayPlace, Launch, accepts_connections, write_private
 from leadline.lab.journal import LabJournal
 from leadline.lab.record import GatewayRecord, LabRecord, read_record
 from leadline.lab.spec import LabSpec, check_spec, parse_gateways, parse_settings
@@ -59,12 +59,12 @@ def gateway(*programs: str, **changes: object) -> Gateway:
 
 def test_a_gateway_that_serves_is_recorded_with_its_port(starter: gateways.Starter) -> None:
     found = gateways.start(starter, gateway(SERVE))
-    assert answers("127.0.0.1", found.port)
+    assert accepts_connections("127.0.0.1", found.port)
     assert [item.name for item in read_record(starter.journal.record.directory).processes] == ["nfs"]
 
 
 def test_a_port_that_was_taken_meanwhile_is_drawn_again(starter: gateways.Starter) -> None:
-    assert answers("127.0.0.1", gateways.start(starter, gateway(REFUSE, SERVE)).port)
+    assert accepts_connections("127.0.0.1", gateways.start(starter, gateway(REFUSE, SERVE)).port)
 
 
 def test_a_gateway_that_ends_is_an_error_with_its_last_words_and_leaves_no_process(

@@ -11,33 +11,28 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from ipaddress import IPv4Interface, ip_address
 from pathlib import Path
 
 import pytest
 
 from leadline.cli.main import run_command_line
 from leadline.errors import LabError, UsageError
+from leadline.lab import bridge
 from leadline.lab.cluster import process
 from leadline.lab.guest import (
     agent as guest_agent,
 )
 from leadline.lab.guest import (
     guest,
-)
-from leadline.lab.guest import (
-    initrd as guest_initrd,
-)
-from leadline.lab.guest import (
-    kernel as guest_kernel,
+    initrd,
+    kernel,
 )
 from leadline.lab.guest import (
     machine as guest_machine,
 )
 from leadline.lab.guest import (
     mounts as guest_mounts,
-)
-from leadline.lab.guest import (
-    network as guest_network,
 )
 from leadline.lab.guest.machine import (
     CONSOLE,
@@ -73,25 +68,25 @@ def module(*needs: str) -> bytes:
 
 def tree_of(
     modules: dict[str, bytes], built_in: frozenset[str] = frozenset()
-) -> tuple[guest_kernel.Tree, dict[Path, bytes]]:
+) -> tuple[kernel.Tree, dict[Path, bytes]]:
     files = {Path(f"{name}.ko"): data for name, data in modules.items()}
-    return guest_kernel.Tree({guest_kernel.canonical(path.name): path for path in files}, built_in), files
+    return kernel.Tree({kernel.canonical(path.name): path for path in files}, built_in), files
 
 
 def every(**more: bytes) -> dict[str, bytes]:
     """What every guest needs, and more."""
-    return {name: module() for name in guest_kernel.ALWAYS} | more
+    return {name: module() for name in kernel.ALWAYS} | more
 
 
 def test_a_module_says_what_it_needs() -> None:
-    assert guest_kernel.needs(module("libceph", "net-fs")) == ("libceph", "net_fs")
-    assert guest_kernel.needs(module()) == ()
+    assert kernel.needs(module("libceph", "net-fs")) == ("libceph", "net_fs")
+    assert kernel.needs(module()) == ()
 
 
 @pytest.mark.parametrize("data", [b"", b"\x7fELF", module("a")[:200], b"MZ" + bytes(100)])
 def test_what_is_no_module_is_refused_not_misread(data: bytes) -> None:
     with pytest.raises(ValueError, match="ELF"):
-        guest_kernel.needs(data)
+        kernel.needs(data)
 
 
 def test_a_module_is_loaded_after_all_that_it_needs_and_once() -> None:
@@ -99,7 +94,7 @@ def test_a_module_is_loaded_after_all_that_it_needs_and_once() -> None:
         ceph=module("libceph", "netfs"), libceph=module("libcrc32c"), netfs=module(), libcrc32c=module()
     )
     tree, files = tree_of(modules)
-    order = [path.stem for path in guest_kernel.choose(tree, ("ceph",), files.__getitem__).files]
+    order = [path.stem for path in kernel.choose_modules(tree, ("ceph",), files.__getitem__).files]
     assert order.index("libcrc32c") < order.index("libceph") < order.index("ceph")
     assert order.index("netfs") < order.index("ceph")
     assert len(order) == len(set(order))
@@ -107,14 +102,14 @@ def test_a_module_is_loaded_after_all_that_it_needs_and_once() -> None:
 
 def test_a_module_that_is_built_in_is_not_loaded() -> None:
     tree, files = tree_of(every(ceph=module("netfs")), frozenset({"netfs"}))
-    found = guest_kernel.choose(tree, ("ceph",), files.__getitem__)
+    found = kernel.choose_modules(tree, ("ceph",), files.__getitem__)
     assert found.lacking == {}
     assert "netfs" not in [path.stem for path in found.files]
 
 
 def test_a_client_that_the_kernel_lacks_is_named_and_the_others_stay() -> None:
     tree, files = tree_of(every(ceph=module("libceph"), nfsv4=module()))
-    found = guest_kernel.choose(tree, ("ceph", "nfs", "smb"), files.__getitem__)
+    found = kernel.choose_modules(tree, ("ceph", "nfs", "smb"), files.__getitem__)
     assert found.lacking == {
         "ceph": "the guest's kernel has no module libceph, which ceph needs",
         "smb": "the guest's kernel has no module cifs",
@@ -125,7 +120,7 @@ def test_a_client_that_the_kernel_lacks_is_named_and_the_others_stay() -> None:
 def test_a_kernel_that_cannot_be_a_guest_is_an_error() -> None:
     tree, files = tree_of({name: data for name, data in every().items() if name != "9p"})
     with pytest.raises(LabError, match="no module 9p"):
-        guest_kernel.choose(tree, (), files.__getitem__)
+        kernel.choose_modules(tree, (), files.__getitem__)
 
 
 def test_the_newest_kernel_whose_modules_are_there_is_taken(tmp_path: Path) -> None:
@@ -138,10 +133,10 @@ def test_the_newest_kernel_whose_modules_are_there_is_taken(tmp_path: Path) -> N
         for name, data in modules.items():
             if version != "6.12.0-1":  # a kernel whose modules were removed
                 (directory / f"{name}.ko").write_bytes(data)
-    found = guest_kernel.installed(tmp_path)
+    found = kernel.installed(tmp_path)
     assert found is not None
     assert found.version == "6.1.0-56"
-    assert guest_kernel.installed(tmp_path / "nowhere") is None
+    assert kernel.installed(tmp_path / "nowhere") is None
 
 
 def test_without_a_kernel_and_without_packages_the_error_says_what_to_install(
@@ -149,7 +144,7 @@ def test_without_a_kernel_and_without_packages_the_error_says_what_to_install(
 ) -> None:
     monkeypatch.setenv("PATH", "/nonexistent")
     with pytest.raises(LabError) as caught:
-        guest_kernel.find({"XDG_CACHE_HOME": str(tmp_path)}, lambda _: None, root=tmp_path)
+        kernel.find_kernel({"XDG_CACHE_HOME": str(tmp_path)}, lambda _: None, root=tmp_path)
     assert "no Debian" in caught.value.message
     assert "9p" in caught.value.remedy
 
@@ -157,13 +152,13 @@ def test_without_a_kernel_and_without_packages_the_error_says_what_to_install(
 @needs_busybox
 def test_the_archive_is_read_by_another_programs_cpio(tmp_path: Path) -> None:
     entries = [
-        guest_initrd.Entry("bin", 0o040755),
-        guest_initrd.Entry("bin/tool", 0o100755, b"12345"),
-        guest_initrd.Entry("bin/other", 0o120777, b"tool"),
+        initrd.Entry("bin", 0o040755),
+        initrd.Entry("bin/tool", 0o100755, b"12345"),
+        initrd.Entry("bin/other", 0o120777, b"tool"),
     ]
     subprocess.run(
         [str(BUSYBOX), "cpio", "-idm"],
-        input=guest_initrd.archive(entries),
+        input=initrd.archive(entries),
         cwd=tmp_path,
         check=True,
         timeout=30,
@@ -174,11 +169,11 @@ def test_the_archive_is_read_by_another_programs_cpio(tmp_path: Path) -> None:
 
 
 @needs_busybox
-@pytest.mark.parametrize("network", [None, guest_initrd.Network("10.1.2.254", 24)])
-def test_the_scripts_of_a_guest_are_valid_for_its_shell(network: guest_initrd.Network | None) -> None:
+@pytest.mark.parametrize("network", [None, IPv4Interface("10.1.2.254/24")])
+def test_the_scripts_of_a_guest_are_valid_for_its_shell(network: IPv4Interface | None) -> None:
     scripts = (
-        guest_initrd.first_script(["virtio", "9p"], network),
-        guest_initrd.second_script(["/path with 'quotes'/python", "agent.py"], "guest"),
+        initrd.first_script(["virtio", "9p"], network),
+        initrd.second_script(["/path with 'quotes'/python", "agent.py"], "guest"),
     )
     for text in scripts:
         subprocess.run([str(BUSYBOX), "sh", "-n"], input=text.encode(), check=True, timeout=30)
@@ -259,15 +254,15 @@ def test_an_unknown_client_is_refused_with_those_that_exist() -> None:
 
 
 def test_the_guest_has_an_address_of_the_labs_network_that_is_not_the_labs() -> None:
-    assert guest_network.Bridge("b", "10.1.2.1", 24).guest() == guest_initrd.Network("10.1.2.254", 24)
-    assert guest_network.Bridge("b", "10.1.2.254", 24).guest().address == "10.1.2.253"
+    assert bridge.Bridge("b", "10.1.2.1", 24).guest() == IPv4Interface("10.1.2.254/24")
+    assert bridge.Bridge("b", "10.1.2.254", 24).guest().ip == ip_address("10.1.2.253")
     with pytest.raises(LabError, match="no address left"):
-        guest_network.Bridge("b", "10.1.2.2", 30 + 1).guest()
+        bridge.Bridge("b", "10.1.2.2", 30 + 1).guest()
 
 
 def test_an_address_on_no_bridge_is_an_error_that_names_the_option() -> None:
     with pytest.raises(LabError) as caught:
-        guest_network.find_bridge("127.0.0.1", os.environ)
+        bridge.find_bridge("127.0.0.1", os.environ)
     assert "--bridge" in caught.value.remedy
 
 
@@ -336,7 +331,7 @@ def test_a_panic_on_the_console_is_an_error_with_its_words_and_log(lines: Lines,
 
 def test_a_failed_start_says_which_step(lines: Lines, tmp_path: Path) -> None:
     session, fake, _ = session_of(lines, tmp_path)
-    fake.say(CONSOLE, f"{guest_initrd.FAILED} no network\n".encode())
+    fake.say(CONSOLE, f"{initrd.FAILED} no network\n".encode())
     with pytest.raises(LabError, match="could not start: no network"):
         session.wait(lambda: False, Deadline.of("boot", 10))
 

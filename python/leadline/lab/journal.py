@@ -7,12 +7,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from leadline.errors import LabError
+from leadline.errors import LabError, UsageError
 from leadline.lab import record as own
 from leadline.lab.cgroups import ControlGroups
 from leadline.lab.cluster import process
+from leadline.lab.cluster.command import CephCommand
 from leadline.lab.network.make import entered
 from leadline.lab.record import LabRecord, write_record
+
+_RESTART_GRACE_S, _TOOL_DEADLINE_S = 30.0, 120.0
 
 
 @dataclass
@@ -50,6 +53,30 @@ class LabJournal:
             others = tuple(item for item in self.record.processes if item.name != name)
             self.update(starting_process="", processes=(*others, identity))
         return identity
+
+    def start_daemon(self, name: str) -> None:
+        """Starts a daemon of Ceph such as osd.1 in the foreground of a session of its own."""
+        kind, _, identity = name.partition(".")
+        self.start(name, [f"ceph-{kind}", "-f", "-c", str(self.record.paths.conf), "-i", identity])
+
+    @property
+    def ceph(self) -> CephCommand:
+        """The `ceph` command of this lab."""
+        return CephCommand(self.record.paths.conf, self.variables)
+
+    def tool(self, *command: str) -> str:
+        """Runs a short program to its end."""
+        return process.run_tool(command, self.variables, deadline_s=_TOOL_DEADLINE_S)
+
+    def restart(self, name: str) -> None:
+        """Ends a daemon such as osd.1, if it runs, and starts it anew, as an administrator its unit."""
+        kind = name.partition(".")[0]
+        if kind not in ("mon", "mgr", "mds", "osd") or name not in self.record.daemons(kind):
+            raise UsageError(f"lab {self.record.name} has no daemon {name}", "See `leadline lab status`.")
+        running = [one for one in self.record.processes if one.name == name and process.is_own(one)]
+        if process.end(running, grace_s=_RESTART_GRACE_S):
+            raise LabError(f"{name} does not end", "It waits in the kernel for I/O.")
+        self.start_daemon(name)
 
     def require_own_sockets(self) -> None:
         """Raises UsageError where their directory is gone, as in /tmp it may, or another account's now."""

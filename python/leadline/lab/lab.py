@@ -15,10 +15,10 @@ from pathlib import Path
 from leadline.errors import LabError, UsageError
 from leadline.lab import bridge, mounts, record, registry, requirements, targets
 from leadline.lab.cgroups import ControlGroups
-from leadline.lab.cluster import process, restart, stop
+from leadline.lab.cluster import process, stop
 from leadline.lab.cluster.cluster import Builder, build
 from leadline.lab.cluster.command import CephCommand
-from leadline.lab.gateways import gateways
+from leadline.lab.gateways import starter
 from leadline.lab.inject import engine
 from leadline.lab.inject.injection import Injection
 from leadline.lab.journal import LabJournal
@@ -125,7 +125,7 @@ class Lab:
             if name not in lab.gateway_names:
                 raise UsageError(f"lab {lab.name} was started without --gateways {name}", "Start it with.")
             chance = random.Random()  # noqa: S311 - ports, not secrets
-            gateways.restart(gateways.Starter(journal, say, chance), name)
+            starter.restart(starter.Starter(journal, say, chance), name)
 
     def restart_daemon(self, name: str) -> None:
         """Ends a daemon such as osd.1 and starts it anew; who needs it waits for it.
@@ -133,7 +133,7 @@ class Lab:
         Raises UsageError where the lab has no such daemon, LabError where it does not end or start.
         """
         with self._changed() as journal:
-            restart.restart(journal, name)
+            journal.restart(name)
 
     def inject(
         self, kind: str, on: str = "", options: Mapping[str, str] | None = None, for_s: float | None = None

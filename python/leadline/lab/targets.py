@@ -8,9 +8,7 @@ from typing import Any
 
 from leadline.lab import mounts
 from leadline.lab.cluster.cluster import OBJECT_POOL, REPLICATED_DIRECTORY, STRIPED_POOL
-from leadline.lab.gateways import nfs as gateway_nfs
-from leadline.lab.gateways import rgw as gateway_rgw
-from leadline.lab.gateways import smb as gateway_smb
+from leadline.lab.gateways import kinds
 from leadline.lab.gateways.gateway import url_host
 from leadline.lab.record import GatewayRecord, LabRecord
 from leadline.lab.spec import GATEWAYS
@@ -118,7 +116,7 @@ def gateway_variables(lab: LabRecord) -> dict[str, str]:
     running = [item.name for item in lab.gateways if _kind(item.name) == "rgw" and not item.reason]
     if not running:
         return {}
-    return {"AWS_SHARED_CREDENTIALS_FILE": str(gateway_rgw.credentials(lab.paths.gateway(running[0])))}
+    return {"AWS_SHARED_CREDENTIALS_FILE": str(kinds.rgw_credentials(lab.paths.gateway(running[0])))}
 
 
 def _kind(gateway: str) -> str:
@@ -150,7 +148,7 @@ def _way(way: str, item: GatewayRecord, url: str, same_bytes: str, **variables: 
 
 
 def _nfs(lab: LabRecord, item: GatewayRecord) -> list[LabTarget]:
-    url = f"nfs://{_endpoint(lab, item)}{gateway_nfs.EXPORT}/{_directory(lab)}"
+    url = f"nfs://{_endpoint(lab, item)}{kinds.NFS_EXPORT}/{_directory(lab)}"
     return [_way("nfs", item, url, CEPHFS), _nfs3(item, url)]
 
 
@@ -161,7 +159,7 @@ def _nfs3(item: GatewayRecord, url: str) -> LabTarget:
 
 
 def _smb(lab: LabRecord, item: GatewayRecord) -> list[LabTarget]:
-    return [_way("smb", item, f"smb://{_endpoint(lab, item)}/{gateway_smb.SHARE}/{_directory(lab)}", CEPHFS)]
+    return [_way("smb", item, f"smb://{_endpoint(lab, item)}/{kinds.SMB_SHARE}/{_directory(lab)}", CEPHFS)]
 
 
 def _xrootd(lab: LabRecord, item: GatewayRecord) -> list[LabTarget]:
@@ -169,7 +167,7 @@ def _xrootd(lab: LabRecord, item: GatewayRecord) -> list[LabTarget]:
 
 
 def _rgw(lab: LabRecord, item: GatewayRecord) -> list[LabTarget]:
-    url = f"s3://{gateway_rgw.BUCKET}?endpoint=http://{_endpoint(lab, item)}"
+    url = f"s3://{kinds.RGW_BUCKET}?endpoint=http://{_endpoint(lab, item)}"
     return [_way("s3", item, url, S3, **gateway_variables(lab))]
 
 

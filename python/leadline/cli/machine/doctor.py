@@ -155,7 +155,7 @@ def _limit_checks() -> list[Capability]:
 
 
 def _gateway_checks() -> list[Capability]:
-    from leadline.lab.gateways.gateways import KINDS
+    from leadline.lab.gateways.kinds import KINDS
     from leadline.observe.capabilities import Capability
 
     checks = []

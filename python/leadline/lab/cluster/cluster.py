@@ -16,10 +16,9 @@ from leadline.interpreter import script_command
 from leadline.lab import bridge, mounts
 from leadline.lab.cgroups import ControlGroups
 from leadline.lab.cluster import config, process
-from leadline.lab.cluster.command import CephCommand, LabClusterState, parse_state
+from leadline.lab.cluster.command import LabClusterState, parse_state
 from leadline.lab.cluster.process import SYSTEM_CLOCK, Clock, choose_port, poll
-from leadline.lab.gateways import gateways
-from leadline.lab.gateways import xrootd as gateway_xrootd
+from leadline.lab.gateways import kinds, starter
 from leadline.lab.journal import LabJournal
 from leadline.lab.network import make as network
 from leadline.lab.network.placement import LabNetwork, failure_domain, place
@@ -30,7 +29,7 @@ from leadline.removal import remove_tree
 
 MON, MDS, FUSE = "mon.a", "mds.a", "client.admin"
 FILE_SYSTEM, META_POOL, DATA_POOL, ERASURE_POOL = "fs", "meta", "data", "ecdata"
-OBJECT_POOL, STRIPED_POOL = "objects", gateway_xrootd.POOL
+OBJECT_POOL, STRIPED_POOL = "objects", kinds.XROOTD_POOL
 REPLICATED_DIRECTORY, ERASURE_DIRECTORY = "replicated", "erasure"
 META_CLASS, DATA_CLASS = "metadata", "data"  # of devices, and the names of their rules
 META_PGS, DATA_PGS, ERASURE_PGS, OBJECT_PGS = 8, 32, 16, 8
@@ -40,7 +39,6 @@ _MON_PORT = 3300  # Ceph's own
 _MON_DEADLINE_S = 60.0
 _CLUSTER_DEADLINE_S = 120.0
 _MOUNT_DEADLINE_S = 60.0
-_TOOL_DEADLINE_S = 120.0
 _MAKE_TARGET = (
     "import os, sys; os.mkdir(sys.argv[1]); "
     "os.setxattr(sys.argv[1], 'ceph.dir.layout.pool', sys.argv[2].encode())"
@@ -61,20 +59,6 @@ class Builder:
         """What was asked."""
         return self.journal.record.spec
 
-    @property
-    def ceph(self) -> CephCommand:
-        """The `ceph` command of this lab."""
-        return CephCommand(self.journal.record.paths.conf, self.journal.variables)
-
-    def tool(self, *command: str) -> str:
-        """Runs one of Ceph's programs to its end."""
-        return process.run_tool(command, self.journal.variables, deadline_s=_TOOL_DEADLINE_S)
-
-    def daemon(self, name: str, program: str) -> None:
-        """Starts a daemon in the foreground of a session of its own."""
-        conf = str(self.journal.record.paths.conf)
-        self.journal.start(name, [program, "-f", "-c", conf, "-i", name.partition(".")[2]])
-
 
 def build(builder: Builder) -> None:
     """Brings the lab up from an empty directory. Raises LabError naming what failed and its log."""
@@ -83,11 +67,11 @@ def build(builder: Builder) -> None:
     if builder.spec.topology is not None:
         _make_network(builder, builder.spec.topology)
     _make_directories(builder)
-    config.make_keyring(builder.journal.record, builder.tool)
+    config.make_keyring(builder.journal.record, builder.journal.tool)
     _start_monitor(builder)
     for kind in ("mgr", "mds"):
         for name in builder.journal.record.daemons(kind):
-            builder.daemon(name, f"ceph-{kind}")
+            builder.journal.start_daemon(name)
     _start_osds(builder)
     _wait(builder, "all OSDs to be up", "osd.0", lambda state: state.osds_up == builder.spec.osd_count)
     if builder.spec.topology is not None and builder.spec.topology.metadata:
@@ -135,7 +119,7 @@ def _start_gateways(builder: Builder) -> None:
     names = builder.journal.record.gateway_names
     if not names:
         return
-    gateways.start_all(gateways.Starter(builder.journal, builder.say, builder.chance), names)
+    starter.start_all(starter.Starter(builder.journal, builder.say, builder.chance), names)
     _wait(builder, "the gateways' placement groups to be active+clean", "osd.0", _is_clean)
 
 
@@ -156,7 +140,7 @@ def _start_monitor(builder: Builder) -> None:
         builder.journal.update(mon_port=port)
         _make_monitors(builder, monitors)
         for name in monitors:
-            builder.daemon(name, "ceph-mon")
+            builder.journal.start_daemon(name)
         if poll(lambda: _monitor_answers(builder) or bool(builder.journal.ended()), _MON_DEADLINE_S):
             if not builder.journal.ended():
                 builder.say(f"monitor answers on {address} port {port}")
@@ -183,11 +167,13 @@ def _make_monitors(builder: Builder, names: Sequence[str]) -> None:
     where = [config.mon_addresses(address, record.mon_port) for address in record.mon_addresses]
     pairs = zip(names, where, strict=True)
     members = [word for name, address in pairs for word in ("--addv", name.partition(".")[2], address)]
-    builder.tool("monmaptool", "--create", "--clobber", *members, "--fsid", record.fsid, str(paths.monmap))
+    builder.journal.tool(
+        "monmaptool", "--create", "--clobber", *members, "--fsid", record.fsid, str(paths.monmap)
+    )
     for name in names:
         remove_tree(paths.data(name))
         paths.data(name).mkdir(mode=0o700)
-        builder.tool(
+        builder.journal.tool(
             "ceph-mon", "-c", str(paths.conf), "-i", name.partition(".")[2], "--mkfs",
             "--monmap", str(paths.monmap), "--keyring", str(paths.keyring),
         )  # fmt: skip
@@ -195,7 +181,7 @@ def _make_monitors(builder: Builder, names: Sequence[str]) -> None:
 
 def _monitor_answers(builder: Builder) -> bool:
     try:
-        found = builder.ceph.json("quorum_status", deadline_s=5.0)
+        found = builder.journal.ceph.json("quorum_status", deadline_s=5.0)
     except LabError:
         return False
     return len(found.get("quorum_names", ())) == len(builder.journal.record.daemons("mon"))
@@ -209,7 +195,7 @@ def _start_osds(builder: Builder) -> None:
         ]
         try:
             for future in as_completed(made):
-                builder.daemon(f"osd.{future.result()}", "ceph-osd")
+                builder.journal.start_daemon(f"osd.{future.result()}")
         except BaseException:
             pool.shutdown(cancel_futures=True)
             raise
@@ -218,14 +204,16 @@ def _start_osds(builder: Builder) -> None:
 
 def _make_osd(builder: Builder) -> int:
     paths, identifier = builder.journal.record.paths, str(uuid.uuid4())
-    number = int(builder.ceph.run("osd", "new", identifier).strip())
-    builder.tool("ceph-osd", "-c", str(paths.conf), "-i", str(number), "--mkfs", "--osd-uuid", identifier)
+    number = int(builder.journal.ceph.run("osd", "new", identifier).strip())
+    builder.journal.tool(
+        "ceph-osd", "-c", str(paths.conf), "-i", str(number), "--mkfs", "--osd-uuid", identifier
+    )
     return number
 
 
 def _set_metadata_apart(builder: Builder, topology: Topology) -> None:
     """Two classes of devices, and a rule for each: Ceph's own way to a metadata pool on faster ones."""
-    ceph, placement = builder.ceph, place(topology)
+    ceph, placement = builder.journal.ceph, place(topology)
     osds = builder.journal.record.daemons("osd")
     apart = [name for name in osds if placement[name] in topology.metadata]
     rest = [name for name in osds if name not in apart]
@@ -255,7 +243,7 @@ def _make_pools(builder: Builder) -> None:
     with ThreadPoolExecutor(max_workers=len(chains)) as pool:
         for made in [pool.submit(chain, builder) for chain in chains]:
             made.result()
-    builder.ceph.run("fs", "add_data_pool", FILE_SYSTEM, ERASURE_POOL)
+    builder.journal.ceph.run("fs", "add_data_pool", FILE_SYSTEM, ERASURE_POOL)
     spec = builder.spec
     builder.say(f"pools made: {REPLICAS} replicas, erasure-coded {spec.erasure_k}+{spec.erasure_m}")
 
@@ -265,17 +253,17 @@ def _make_replicated_pool(builder: Builder, name: str, groups: int, device_class
     apart = topology is not None and bool(topology.metadata)
     replicas = topology.metadata_replicas if topology and device_class == META_CLASS else REPLICAS
     rule = (str(groups), "replicated", device_class) if apart else ()
-    builder.ceph.run("osd", "pool", "create", name, str(groups), *rule, "--size", str(replicas))
+    builder.journal.ceph.run("osd", "pool", "create", name, str(groups), *rule, "--size", str(replicas))
 
 
 def _make_file_system(builder: Builder) -> None:
     _make_replicated_pool(builder, META_POOL, META_PGS, META_CLASS)
     _make_replicated_pool(builder, DATA_POOL, DATA_PGS)
-    builder.ceph.run("fs", "new", FILE_SYSTEM, META_POOL, DATA_POOL)
+    builder.journal.ceph.run("fs", "new", FILE_SYSTEM, META_POOL, DATA_POOL)
 
 
 def _make_erasure_pools(builder: Builder, striped: bool) -> None:
-    ceph, spec = builder.ceph, builder.spec
+    ceph, spec = builder.journal.ceph, builder.spec
     profile = f"k{spec.erasure_k}m{spec.erasure_m}"
     domain = failure_domain(spec.topology, spec.erasure_k + spec.erasure_m)
     apart = spec.topology is not None and bool(spec.topology.metadata)
@@ -293,7 +281,7 @@ def _make_erasure_pools(builder: Builder, striped: bool) -> None:
 
 def _make_library_pool(builder: Builder, name: str) -> None:
     _make_replicated_pool(builder, name, OBJECT_PGS)
-    builder.ceph.run("osd", "pool", "application", "enable", name, "leadline")
+    builder.journal.ceph.run("osd", "pool", "application", "enable", name, "leadline")
 
 
 def _is_clean(state: LabClusterState) -> bool:
@@ -306,7 +294,7 @@ def _wait(builder: Builder, what: str, daemon: str, reached: Callable[[LabCluste
 
     def ask() -> bool:
         builder.journal.require_running()
-        seen[:] = [parse_state(builder.ceph.json("status", deadline_s=30.0))]
+        seen[:] = [parse_state(builder.journal.ceph.json("status", deadline_s=30.0))]
         return reached(seen[0])
 
     if not poll(ask, _CLUSTER_DEADLINE_S, clock=builder.clock):
@@ -334,9 +322,9 @@ def _mount(builder: Builder, client: str, root: str, point: Path) -> None:
 
 def _make_subvolume(builder: Builder) -> None:
     paths, name = builder.journal.record.paths, builder.spec.subvolume
-    path = config.make_subvolume(builder.ceph, FILE_SYSTEM, name)
+    path = config.make_subvolume(builder.journal.ceph, FILE_SYSTEM, name)
     config.make_subvolume_client(
-        builder.ceph, FILE_SYSTEM, name, paths.client_keyring(config.SUBVOLUME_CLIENT)
+        builder.journal.ceph, FILE_SYSTEM, name, paths.client_keyring(config.SUBVOLUME_CLIENT)
     )
     builder.journal.update(subvolume_path=path)
     paths.subvolume_mount.mkdir(mode=0o700)
@@ -348,6 +336,6 @@ def _make_targets(builder: Builder) -> None:
     mount = str(builder.journal.record.paths.mount)
     for name, pool in ((REPLICATED_DIRECTORY, DATA_POOL), (ERASURE_DIRECTORY, ERASURE_POOL)):
         try:
-            builder.tool(*script_command("-c", _MAKE_TARGET, f"{mount}/{name}", pool))
+            builder.journal.tool(*script_command("-c", _MAKE_TARGET, f"{mount}/{name}", pool))
         except LabError as error:
             raise builder.journal.failure(f"{name} could not be made: {error.message}", FUSE) from error

@@ -55,6 +55,12 @@ class GatewayPlace:
         """The key of the gateway's own Ceph user, `client.NAME`."""
         return self.directory / "keyring"
 
+    def configure(self, file: str, template: str, **values: object) -> str:
+        """Writes a configuration into the gateway's directory; its path. It is told where it runs."""
+        own = {"port": self.port, "address": self.spec.address, "user": self.name, "conf": self.paths.conf}
+        write_private(self.directory / file, template.format(**own, **values))
+        return str(self.directory / file)
+
     @property
     def endpoint(self) -> str:
         """`ADDRESS:PORT`, as in a URL."""
@@ -120,7 +126,7 @@ def require_program(program: str) -> str:
     return path
 
 
-def answers(address: str, port: int) -> bool:
+def accepts_connections(address: str, port: int) -> bool:
     """True where something accepts connections there."""
     try:
         socket.create_connection((address, port), timeout=_CONNECT_DEADLINE_S).close()

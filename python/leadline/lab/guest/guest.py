@@ -17,19 +17,11 @@ from pathlib import Path
 from leadline.errors import LabError, UsageError
 from leadline.foreign import read_plain
 from leadline.interpreter import script_command
+from leadline.lab.bridge import find_bridge, tap_on
 from leadline.lab.cluster import process
-from leadline.lab.guest import (
-    agent as guest_agent,
-)
-from leadline.lab.guest import (
-    initrd as guest_initrd,
-)
-from leadline.lab.guest import (
-    kernel as guest_kernel,
-)
-from leadline.lab.guest import (
-    network as guest_network,
-)
+from leadline.lab.guest import agent as guest_agent
+from leadline.lab.guest.initrd import SHARE_TAG, build_initrd
+from leadline.lab.guest.kernel import cache_home, choose_modules, find_kernel
 from leadline.lab.guest.machine import (
     PACKAGE,
     PROGRAM,
@@ -132,10 +124,10 @@ def run(lab: Lab, request: GuestRequest, host: GuestListener) -> GuestOutcome:
     began_s = time.monotonic()
     check(request)
     record = _require_up(lab)
-    bridge = guest_network.find_bridge(record.spec.address, lab.variables)
-    kernel = guest_kernel.find(request.variables, host.say)
+    bridge = find_bridge(record.spec.address, lab.variables)
+    kernel = find_kernel(request.variables, host.say)
     names = tuple(mount.name for mount in request.mounts)
-    chosen = guest_kernel.choose(kernel.tree(), names)
+    chosen = choose_modules(kernel.tree(), names)
     request = replace(
         request,
         mounts=tuple(
@@ -148,9 +140,9 @@ def run(lab: Lab, request: GuestRequest, host: GuestListener) -> GuestOutcome:
         work = Path(stack.enter_context(temporary))
         initrd = work / "initrd"
         agent = tuple(script_command("-S", guest_agent.__file__))
-        initrd.write_bytes(guest_initrd.build(chosen.files, bridge.guest(), agent, HOST_NAME))
+        initrd.write_bytes(build_initrd(chosen.files, bridge.guest(), agent, HOST_NAME))
         request.share.mkdir(parents=True, exist_ok=True)
-        tap = stack.enter_context(guest_network.tap_on(bridge, lab.variables))
+        tap = stack.enter_context(tap_on(bridge, lab.variables))
         files = Files(kernel.image, initrd, request.share)
         machine = Machine(lab, request, host, files, tap)
         return machine.run(began_s)
@@ -287,7 +279,7 @@ class Machine:
             "command": list(request.command),
             "directory": str(request.directory),
             "variables": dict(request.variables),
-            "share": {"source": guest_initrd.SHARE_TAG, "point": point, "options": _SHARE_OPTIONS},
+            "share": {"source": SHARE_TAG, "point": point, "options": _SHARE_OPTIONS},
             "mounts": [mount.as_json() for mount in request.mounts if not mount.reason],
             "mount_deadline_s": request.mount_deadline_s,
         }
@@ -329,4 +321,4 @@ def _note_kvm_is_bad(variables: Mapping[str, str]) -> None:
 
 
 def _kvm_note(variables: Mapping[str, str]) -> Path:
-    return guest_kernel.cache_home(variables) / "kvm-does-not-start"
+    return cache_home(variables) / "kvm-does-not-start"

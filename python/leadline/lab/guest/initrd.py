@@ -10,6 +10,7 @@ import shutil
 import stat
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from ipaddress import IPv4Interface
 from pathlib import Path
 
 from leadline.errors import LabError
@@ -33,14 +34,6 @@ class Entry:
     device: tuple[int, int] = (0, 0)
 
 
-@dataclass(frozen=True)
-class Network:
-    """The guest's own address, with the length of its network's prefix."""
-
-    address: str
-    prefix_bits: int
-
-
 def archive(entries: Iterable[Entry]) -> bytes:
     """A cpio archive in `newc` format, as the kernel's initramfs wants it."""
     parts = []
@@ -60,7 +53,7 @@ def _padded(data: bytes) -> bytes:
     return data + b"\0" * (-len(data) % 4)
 
 
-def first_script(modules: Sequence[str], network: Network | None) -> str:
+def first_script(modules: Sequence[str], network: IPv4Interface | None) -> str:
     """`/init`: modules, network, this host's root below a layer in memory; then the second script."""
     lines = [
         "#!/bin/busybox sh",
@@ -73,8 +66,7 @@ def first_script(modules: Sequence[str], network: Network | None) -> str:
         "ip link set lo up",
     ]
     if network is not None:
-        address = f"{network.address}/{network.prefix_bits}"
-        lines += [f"ip address add {address} dev eth0 && ip link set eth0 up || fail no network"]
+        lines += [f"ip address add {network} dev eth0 && ip link set eth0 up || fail no network"]
     nine = "trans=virtio,version=9p2000.L,msize=512000,cache=loose,ro"
     lines += [
         f"mount -t 9p -o {nine} {ROOT_TAG} /lower || fail the root of the host cannot be mounted",
@@ -109,7 +101,9 @@ def second_script(agent: Sequence[str], host_name: str) -> str:
     return "\n".join(lines) + "\n"
 
 
-def build(modules: Sequence[Path], network: Network | None, agent: Sequence[str], host_name: str) -> bytes:
+def build_initrd(
+    modules: Sequence[Path], network: IPv4Interface | None, agent: Sequence[str], host_name: str
+) -> bytes:
     """The whole archive. Raises LabError where this host has no busybox to put into it."""
     directories = ("bin", "dev", "proc", "sys", "modules", "lower", "upper", "root")
     entries = [Entry(name, stat.S_IFDIR | 0o755) for name in directories]

@@ -114,7 +114,7 @@ def _section(data: bytes, wanted: bytes) -> bytes:
     return b""
 
 
-def choose(tree: Tree, clients: Sequence[str], read: Callable[[Path], bytes] = content) -> Chosen:
+def choose_modules(tree: Tree, clients: Sequence[str], read: Callable[[Path], bytes] = content) -> Chosen:
     """What a guest with these clients loads. Raises LabError where one of `ALWAYS` lacks."""
     order: dict[str, Path] = {}
     for name in ALWAYS:
@@ -181,7 +181,7 @@ def cache_home(variables: Mapping[str, str]) -> Path:
     return (Path(cache) if cache.startswith("/") else home / ".cache") / "leadline" / "guest"
 
 
-def find(variables: Mapping[str, str], say: Callable[[str], None], root: Path = Path("/")) -> Kernel:
+def find_kernel(variables: Mapping[str, str], say: Callable[[str], None], root: Path = Path("/")) -> Kernel:
     """A kernel that can be a guest. Raises LabError where none is here and none can be fetched."""
     if platform.machine() != "x86_64":
         raise LabError(
@@ -207,7 +207,7 @@ def _newest(image: Path) -> tuple[list[int], str]:
 
 def _suffices(kernel: Kernel) -> bool:
     try:
-        return not choose(kernel.tree(), tuple(CLIENTS)).lacking
+        return not choose_modules(kernel.tree(), tuple(CLIENTS)).lacking
     except (LabError, OSError, ValueError):
         return False
 
@@ -281,7 +281,7 @@ def _keep(kernel: Kernel, home: Path) -> Kernel:
     shutil.rmtree(target.modules, ignore_errors=True)
     target.modules.mkdir(parents=True)
     target.image.parent.mkdir(exist_ok=True)
-    for path in (*choose(kernel.tree(), tuple(CLIENTS)).files, kernel.modules / "modules.builtin"):
+    for path in (*choose_modules(kernel.tree(), tuple(CLIENTS)).files, kernel.modules / "modules.builtin"):
         shutil.copyfile(path, target.modules / path.name)
     new = target.image.with_name("new")
     shutil.copyfile(kernel.image, new)

@@ -12,8 +12,7 @@ from typing import Any
 
 from leadline.errors import LabError, UsageError
 from leadline.lab.cluster.cluster import FILE_SYSTEM
-from leadline.lab.gateways import nfs as gateway_nfs
-from leadline.lab.gateways import smb as gateway_smb
+from leadline.lab.gateways import kinds
 from leadline.lab.gateways.gateway import url_host
 from leadline.lab.guest.kernel import CLIENTS
 from leadline.lab.lab import Lab
@@ -86,13 +85,13 @@ def secret(keyring: Path, entity: str) -> str:
 def nfs_mount(host: str, port: int) -> GuestMount:
     """The lab's NFS export by the kernel's client."""
     options = f"vers=4.2,addr={host},port={port},proto=tcp,sec=sys,hard,timeo=100,retrans=2"
-    return GuestMount("nfs", f"{url_host(host)}:{gateway_nfs.EXPORT}", "nfs", options)
+    return GuestMount("nfs", f"{url_host(host)}:{kinds.NFS_EXPORT}", "nfs", options)
 
 
 def smb_mount(host: str, port: int) -> GuestMount:
     """The lab's SMB share by the kernel's client, as its guest, who has neither name nor password."""
     options = f"vers=3.1.1,ip={host},port={port},sec=none"
-    return GuestMount("smb", f"//{host}/{gateway_smb.SHARE}", "cifs", options)
+    return GuestMount("smb", f"//{host}/{kinds.SMB_SHARE}", "cifs", options)
 
 
 _GATEWAYS = {"nfs": nfs_mount, "smb": smb_mount}

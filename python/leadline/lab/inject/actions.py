@@ -22,7 +22,7 @@ from leadline.lab.cgroups import CONTROLLERS, ControlGroups, Controller
 from leadline.lab.cluster import process
 from leadline.lab.cluster.command import CephCommand
 from leadline.lab.cluster.process import ProcessIdentity, poll
-from leadline.lab.gateways import gateways
+from leadline.lab.gateways import starter
 from leadline.lab.inject import wires
 from leadline.lab.inject.clients import clock_name
 from leadline.lab.inject.injection import LabAction
@@ -72,7 +72,7 @@ class ActionContext:
     def ceph(self) -> CephCommand:
         """The lab's cluster, once it has answered with the lab's fsid. Raises LabError otherwise."""
         record = self.journal.record
-        ceph = CephCommand(record.paths.conf, self.journal.variables)
+        ceph = self.journal.ceph
         answered = ceph.run("fsid", deadline_s=_CEPH_DEADLINE_S).strip()
         if answered != record.fsid:
             raise LabError(
@@ -207,7 +207,7 @@ def _setting_of(place: ActionContext, osd: str, name: str) -> float | None:
 def _restart_gateway(place: ActionContext, name: str) -> None:
     if place.own_process(name) is None:
         chance = random.Random()  # noqa: S311 - ports, not secrets
-        gateways.restart(gateways.Starter(place.journal, lambda _: None, chance), name)
+        starter.restart(starter.Starter(place.journal, lambda _: None, chance), name)
 
 
 def _limit_member(place: ActionContext, name: str, cpu: str, memory_bytes: str) -> None:

@@ -20,7 +20,6 @@ from leadline.errors import CommandError, LabError, UsageError
 from leadline.lab import mounts, targets
 from leadline.lab.cgroups import ControlGroups
 from leadline.lab.cluster import config, process
-from leadline.lab.cluster.command import CephCommand
 from leadline.lab.cluster.process import poll
 from leadline.lab.gateways.gateway import evict
 from leadline.lab.inject import clients
@@ -169,7 +168,7 @@ def unmount_client(journal: LabJournal, client: str) -> bool:
     if was and died:
         # What it held of the file system others would wait minutes for, unless nobody knows of it just now.
         with suppress(LabError):
-            evict(CephCommand(lab.paths.conf, journal.variables), client)
+            evict(journal.ceph, client)
     process.end([item for item in lab.processes if item.name == name], grace_s=_END_GRACE_S)
     journal.forget([name])
     if point.exists():

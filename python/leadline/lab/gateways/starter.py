@@ -10,31 +10,14 @@ from dataclasses import dataclass, field, replace
 
 from leadline.errors import LabError
 from leadline.lab.cluster import process
-from leadline.lab.cluster.command import CephCommand
 from leadline.lab.cluster.process import PORT_MAX, PORT_MIN, choose_port, poll
-from leadline.lab.gateways import (
-    nfs as gateway_nfs,
-)
-from leadline.lab.gateways import (
-    rgw as gateway_rgw,
-)
-from leadline.lab.gateways import (
-    smb as gateway_smb,
-)
-from leadline.lab.gateways import (
-    xrootd as gateway_xrootd,
-)
-from leadline.lab.gateways.gateway import Gateway, GatewayPlace, answers, evict
+from leadline.lab.gateways.gateway import Gateway, GatewayPlace, accepts_connections, evict
+from leadline.lab.gateways.kinds import KINDS
 from leadline.lab.journal import LabJournal
 from leadline.lab.record import GatewayRecord
 
-KINDS: dict[str, Gateway] = {
-    module.GATEWAY.name: module.GATEWAY for module in (gateway_nfs, gateway_smb, gateway_xrootd, gateway_rgw)
-}
-
 _ATTEMPTS = 3
 _START_DEADLINE_S = 60.0
-_TOOL_DEADLINE_S = 120.0
 _END_GRACE_S = 3.0
 _PORT_TAKEN = ("in use", "cannot bind", "unable to bind", "failed to bind")
 
@@ -56,15 +39,6 @@ class Starter:
     chance: random.Random
     interrupted: threading.Event = field(default_factory=threading.Event)
 
-    @property
-    def ceph(self) -> CephCommand:
-        """The `ceph` command of this lab."""
-        return CephCommand(self.journal.record.paths.conf, self.journal.variables)
-
-    def tool(self, *command: str) -> str:
-        """Runs a short program to its end."""
-        return process.run_tool(command, self.journal.variables, deadline_s=_TOOL_DEADLINE_S)
-
     def place(self, name: str, port: int) -> GatewayPlace:
         """Where a gateway runs."""
         record = self.journal.record
@@ -74,8 +48,8 @@ class Starter:
             replace(record.spec, address=record.address_of(name)),
             record.paths,
             port,
-            self.ceph,
-            self.tool,
+            self.journal.ceph,
+            self.journal.tool,
             lambda helper, command: self.journal.start(helper, command, host=host),
             self.free_port,
         )
@@ -157,7 +131,7 @@ def restart(starter: Starter, name: str) -> None:
     gateway = gateway_of(name)
     before = [item for item in starter.journal.record.gateways if item.name == name]
     _end(starter, gateway)
-    evict(starter.ceph, name)
+    evict(starter.journal.ceph, name)
     enter(starter.journal, start(starter, gateway, before[0].port if before else 0))
 
 
@@ -167,7 +141,7 @@ def _serves(
     def settled() -> bool:
         if starter.interrupted.is_set() or not process.is_running(identity):
             return True
-        return answers(place.spec.address, place.port) and gateway.serves(place)
+        return accepts_connections(place.spec.address, place.port) and gateway.serves(place)
 
     reached = poll(settled, _START_DEADLINE_S)
     return reached and process.is_running(identity) and not starter.interrupted.is_set()
@@ -178,7 +152,7 @@ def _make_user(starter: Starter, gateway: Gateway) -> None:
     place.directory.mkdir(mode=0o700, parents=True, exist_ok=True)
     place.keyring.touch(mode=0o600)
     capabilities = [word for pair in gateway.capabilities.items() for word in pair]
-    starter.ceph.run(
+    starter.journal.ceph.run(
         "auth", "get-or-create", f"client.{gateway.name}", *capabilities, "-o", str(place.keyring)
     )
 
