@@ -17,7 +17,7 @@ import pytest
 
 from leadline.store.reader import open_result
 from leadline.store.tables import TrialRow
-from leadline.workloads.application.capture import KEPT_BYTES_MAX
+from leadline.workloads.application.copies import KEPT_BYTES_MAX
 from measured import assert_measured
 from support import Command, Start, command_line, show
 

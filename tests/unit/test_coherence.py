@@ -16,13 +16,17 @@ from leadline.store.tables import TrialRow
 from leadline.study.library import load_study
 from leadline.study.target import Target, TargetFacts
 from leadline.verdict.model import Cell, Validity
-from leadline.workloads.coherence.answer import coherence_answer, seen_word
-from leadline.workloads.coherence.figures import Lag, coherence_metrics, lag_of
 from leadline.workloads.coherence.job import QUESTIONS, WORDS, CoherenceJob
-from leadline.workloads.coherence.judge import JudgedCoherence
-from leadline.workloads.coherence.messages import WriterReader, coherence_statements, coherence_tables
-from leadline.workloads.coherence.side import CoherenceSide, content
-from leadline.workloads.coherence.ways import NotPossibleError, PathWay, VolumeWay
+from leadline.workloads.coherence.judge import JudgedCoherence, coherence_answer, seen_word
+from leadline.workloads.coherence.messages import (
+    Lag,
+    WriterReader,
+    coherence_metrics,
+    coherence_statements,
+    coherence_tables,
+    lag_of,
+)
+from leadline.workloads.coherence.side import CoherenceSide, NotPossibleError, PathWay, VolumeWay, content
 
 MS_NS = 1_000_000
 PROMPT = {"lags_ns": [2 * MS_NS] * 3, "unseen": 0}

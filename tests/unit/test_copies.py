@@ -36,7 +36,7 @@ def test_a_process_that_was_given_the_pid_of_a_copys_own_is_not_signalled(
 MISSED = """
 import os, sys
 from pathlib import Path
-from leadline.workloads.application import barrier, copies
+from leadline.workloads.application import copies
 
 see, end, unseen = copies._descendants, os.killpg, [0]
 
@@ -51,7 +51,7 @@ def killpg(pid, number):
 copies._descendants, os.killpg = late, killpg
 place = Path(sys.argv[1])
 script = f"trap '' TERM; setsid sleep 600 & echo $! > {place}/pid; while :; do sleep 1; done"
-start = barrier.Start(0, ["sh", "-c", script], place, dict(os.environ), place / "output")
+start = copies.Start(0, ["sh", "-c", script], place, dict(os.environ), place / "output")
 copies.run_copies([start], limit_s=1)
 """
 

@@ -17,8 +17,7 @@ from leadline.plan.model import Plan
 from leadline.study.kind.lookups import FioLook
 from leadline.study.study import parse_study
 from leadline.study.target import Target
-from leadline.workloads.io.fio.jobfile import job_file
-from leadline.workloads.io.fio.output import HISTOGRAMS, record_of, summary_of
+from leadline.workloads.io.fio import HISTOGRAMS, job_file, record_of, summary_of
 from leadline.yamlio.yaml_source import read_yaml
 
 HERE = FioLook(lambda _: ("fio 3.33", ""))

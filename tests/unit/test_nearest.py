@@ -18,8 +18,7 @@ from leadline.plan.make import Host, make_plan
 from leadline.study.study import parse_study
 from leadline.study.target import Target
 from leadline.study.yaml_source import read_study
-from leadline.workloads.replay.nearest import NearestJob, nearest_job
-from leadline.workloads.replay.nearest_words import to_fio_job, to_study
+from leadline.workloads.replay.nearest import NearestJob, nearest_job, to_fio_job, to_study
 from leadline.workloads.replay.script import make_script
 
 MS = 1_000_000

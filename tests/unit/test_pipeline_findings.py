@@ -29,9 +29,8 @@ from leadline.verdict.model import Cell, Comparison, FigureTable, Quantity, Tria
 from leadline.verdict.sections.charts import StageBars
 from leadline.verdict.sections.section import Panels, Section
 from leadline.workloads.application.planner import program_seconds
-from leadline.workloads.pipeline.figures import metric_stage
 from leadline.workloads.pipeline.job import Stage
-from leadline.workloads.pipeline.judge import JudgedPipeline
+from leadline.workloads.pipeline.judge import JudgedPipeline, metric_stage
 from leadline.workloads.pipeline.messages import pipeline_answer, pipeline_statements
 from leadline.workloads.pipeline.planner import pipeline_seconds
 from leadline.workloads.pipeline.runner import stage_traces

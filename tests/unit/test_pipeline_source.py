@@ -16,8 +16,8 @@ import pytest
 
 from leadline.errors import StudyError
 from leadline.study.kind.lookups import Film
-from leadline.workloads.pipeline.source.film import make_film
-from leadline.workloads.pipeline.source.server import account_of, source_server
+from leadline.workloads.pipeline.film import make_film
+from leadline.workloads.pipeline.server import account_of, source_server
 from private_mounts import as_user
 
 CONTENT = b"a film" * 1000

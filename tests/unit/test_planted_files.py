@@ -14,7 +14,7 @@ import pytest
 
 from leadline.durable import new_file
 from leadline.foreign import read_plain
-from leadline.workloads.application.capture import Capture
+from leadline.workloads.application.copies import Capture
 from leadline.workloads.pipeline import client
 
 OTHER = 65534

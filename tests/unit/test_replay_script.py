@@ -13,7 +13,7 @@ from trace_tables import file_row, files_table, segment, segments_table, tables
 
 from leadline.errors import ResultError
 from leadline.store.files import SCRIPT, write_script
-from leadline.workloads.replay.messages import replay_answer
+from leadline.workloads.replay.judge import replay_answer
 from leadline.workloads.replay.script import (
     CREATED,
     DIRECTORY,

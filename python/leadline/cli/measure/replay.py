@@ -165,7 +165,7 @@ def _say(title: str, script: ReplayScript) -> None:
     from dataclasses import asdict
 
     from leadline import units
-    from leadline.workloads.replay.messages import skipped_words
+    from leadline.workloads.replay.judge import skipped_words
 
     console, coverage = make_console(), script.coverage
     lines = [

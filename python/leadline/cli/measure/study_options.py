@@ -345,7 +345,7 @@ def _check_metrics(study: Study) -> None:
     """`compare.metrics` are names that only the analysis knows."""
     from leadline.errors import SpecError
     from leadline.verdict.kinds import known_metrics
-    from leadline.workloads.pipeline.figures import STAGE_TIME
+    from leadline.workloads.pipeline.tables import STAGE_TIME
 
     searched = (work.search.metric for work in study.works.values() if work.search)
     works = study.works.values()

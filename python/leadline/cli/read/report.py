@@ -96,8 +96,7 @@ def _nearest(directory: Path, form: str, redact: bool) -> str:
     """The synthetic job nearest to the first trial of a trace."""
     from leadline.store.reader import open_result
     from leadline.tracing.store import read_trace
-    from leadline.workloads.replay.nearest import nearest_job
-    from leadline.workloads.replay.nearest_words import to_fio_job, to_study
+    from leadline.workloads.replay.nearest import nearest_job, to_fio_job, to_study
     from leadline.workloads.replay.script import make_script
 
     result = open_result(directory)

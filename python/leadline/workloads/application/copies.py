@@ -1,6 +1,8 @@
 """N copies of a command at once: started together, waited for, accounted for each, and none left behind.
 
-Runs in a worker process. A copy is a session of its own, so that all that it started can be ended with it.
+Runs in a worker process. Copies wait at a gate before they become programs, so that they start together and a
+tracer knows them before their first call. Each is a session of its own, so that all that it started can be
+ended with it; what it prints is kept in files of bounded size.
 """
 
 from __future__ import annotations
@@ -9,17 +11,181 @@ import contextlib
 import ctypes
 import os
 import resource
+import selectors
 import signal
+import threading
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
-from typing import Any
+from typing import Any, NoReturn
 
+from leadline.durable import new_file
 from leadline.errors import StudyError
 from leadline.run.interface import plain_summary
-from leadline.workloads.application.barrier import Barrier, Start
-from leadline.workloads.application.capture import Capture
+
+KEPT_BYTES_MAX = 1 << 20  # of each stream
+_TAIL_KEPT_BYTES = 4096
+_READ_BYTES = 1 << 16
+
+
+class Capture:
+    """The standard output and error of one copy: `PATH.out` and `PATH.err`, the first mebibyte of each.
+
+    `stdout` and `stderr` are what the program is given; a thread reads them once `begin` is called.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._pipes = {name: os.pipe() for name in ("out", "err")}
+        self._files = {
+            name: new_file(path.with_name(f"{path.name}.{name}"), buffering=0) for name in self._pipes
+        }
+        self._kept = dict.fromkeys(self._pipes, 0)
+        self._tails = dict.fromkeys(self._pipes, b"")
+        self._thread: threading.Thread | None = None
+        self._wake = os.pipe()
+
+    @property
+    def stdout(self) -> int:
+        """The end that the program writes its output to."""
+        return self._pipes["out"][1]
+
+    @property
+    def stderr(self) -> int:
+        """The end that the program writes its errors to."""
+        return self._pipes["err"][1]
+
+    def started(self) -> None:
+        """The program has its ends now: ours are closed, so that its death is seen."""
+        for _, writing in self._pipes.values():
+            os.close(writing)
+
+    def begin(self) -> None:
+        """Read from now on."""
+        self._thread = threading.Thread(target=self._read, daemon=True)
+        self._thread.start()
+
+    def tail(self, size: int) -> str:
+        """The end of what was printed as errors, or else as output, on one line."""
+        last = self._tails["err"].strip() or self._tails["out"].strip()
+        return " / ".join(last[-size:].decode("utf-8", "replace").split("\n"))
+
+    def close(self) -> None:
+        """Take what is there already, and stop: a stray process that holds an end is not waited for."""
+        if self._thread is None:
+            self.begin()
+        os.write(self._wake[1], b"x")
+        if self._thread is not None:
+            self._thread.join()
+        for reading, _ in self._pipes.values():
+            os.close(reading)
+        for descriptor in self._wake:
+            os.close(descriptor)
+        for file in self._files.values():
+            file.close()
+
+    def _read(self) -> None:
+        with selectors.DefaultSelector() as selector:
+            for name, (reading, _) in self._pipes.items():
+                os.set_blocking(reading, False)
+                selector.register(reading, selectors.EVENT_READ, name)
+            selector.register(self._wake[0], selectors.EVENT_READ, "")
+            while len(selector.get_map()) > 1:
+                ready = selector.select()
+                for key, _ in ready:
+                    if key.data and not self._take(key.fd, key.data):
+                        selector.unregister(key.fd)
+                if len(ready) == 1 and not ready[0][0].data:
+                    return  # nothing more is there, and nobody waits for more
+
+    def _take(self, descriptor: int, name: str) -> bool:
+        """Keep what was printed; False once there is no more."""
+        try:
+            data = os.read(descriptor, _READ_BYTES)
+        except BlockingIOError:
+            return True
+        self._tails[name] = (self._tails[name] + data)[-_TAIL_KEPT_BYTES:]
+        room = KEPT_BYTES_MAX - self._kept[name]
+        if room > 0 and data:
+            with contextlib.suppress(OSError):  # a full disk loses what is printed, not the trial
+                self._kept[name] += self._files[name].write(data[:room])
+        return bool(data)
+
+
+_REFUSED = 127
+
+
+@dataclass(frozen=True)
+class Start:
+    """One copy before it runs; `copy` counts from 1."""
+
+    copy: int
+    command: tuple[str, ...]
+    directory: Path
+    environment: Mapping[str, str]
+    output: Path
+
+
+class Barrier:
+    """Makes waiting processes, and lets them go. Use from a process with one thread."""
+
+    def __init__(self) -> None:
+        self._waits, self._opens = os.pipe()
+        self._errors: dict[int, int] = {}  # copy -> where it says why it could not begin
+
+    def fork(self, one: Start, streams: tuple[int, int]) -> int:
+        """A process in a session of its own that waits to become the command; its pid."""
+        reading, writing = os.pipe()
+        pid = os.fork()
+        if pid == 0:
+            self._become(one, streams, writing)
+        os.close(writing)
+        self._errors[one.copy] = reading
+        return pid
+
+    def open(self) -> tuple[dict[int, int], dict[int, str]]:
+        """Release all; by copy the time at which its program was there at the latest (monotonic ns), and the
+        reasons of those that could not become their command."""
+        os.write(self._opens, b"+" * len(self._errors))
+        begun, refused = {}, {}
+        for copy, reading in self._errors.items():
+            data = os.read(reading, 16)  # ends when the program has begun
+            begun[copy] = time.monotonic_ns()
+            if data:
+                refused[copy] = os.strerror(int(data))
+        return begun, refused
+
+    def close(self) -> None:
+        """Close all; what still waits gives up."""
+        for descriptor in (self._waits, self._opens, *self._errors.values()):
+            os.close(descriptor)
+        self._errors = {}
+
+    def _become(self, one: Start, streams: tuple[int, int], errors: int) -> NoReturn:
+        """In the child: nothing of Python's may run past this, whatever happens."""
+        try:
+            os.setsid()
+            _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+            os.close(self._opens)
+            if os.read(self._waits, 1) != b"+":
+                os._exit(_REFUSED)
+            for heard in (signal.SIGINT, signal.SIGTERM, signal.SIGALRM, signal.SIGPIPE):
+                signal.signal(heard, signal.SIG_DFL)
+            os.chdir(one.directory)
+            os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+            for number, descriptor in enumerate(streams, start=1):
+                os.dup2(descriptor, number)
+            _execute(one.command, one.environment)
+        except OSError as error:
+            os.write(errors, str(error.errno or 0).encode())
+        finally:
+            os._exit(_REFUSED)
+
+
+def _execute(command: Sequence[str], environment: Mapping[str, str]) -> NoReturn:
+    os.execvpe(command[0], list(command), dict(environment))  # noqa: S606 - the user's own command
+
 
 _PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36
 _TERM_GRACE_S = 1.0  # a program may remove its own temporary files

@@ -1,12 +1,14 @@
-"""A job of coherence: what one way to a storage writes, when does another way see it? Nothing left open."""
+"""A job of coherence: what one way to a storage writes, when does another way see it? And its options."""
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from leadline import units
+from leadline.study.kind.options import Options
+from leadline.yamlio.fields import Duration, Whole
 
 Question = Literal[
     "name",
@@ -100,3 +102,17 @@ class CoherenceJob(BaseModel):
     def as_json(self) -> dict[str, Any]:
         """Plain values, one per field, as a worker and the manifest take them."""
         return self.model_dump(mode="json")
+
+
+class CoherenceOptions(Options):
+    """Which questions, how often, and how long a reader looks."""
+
+    questions: list[Question] | None = Field(
+        None, description="instead of rw: what a reader on another target is asked of what this one writes"
+    )
+    repetitions: Annotated[int, Whole(1, 1_000)] | None = Field(
+        None, description="with questions: times that each is asked in a trial; 5"
+    )
+    give_up: Duration | None = Field(
+        None, description="with questions: how long a reader looks for what it has not seen; 30s"
+    )

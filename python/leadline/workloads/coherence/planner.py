@@ -1,9 +1,4 @@
-"""The planner of coherence: what one way to a storage writes, when does another way see it?
-
-From the options of a work of coherence to a job: which targets it can be asked of, and its defaults.
-
-Contradictions in a work of coherence: foreign options, questions that are asked twice.
-"""
+"""The planner of coherence: which targets it can be asked of, its defaults, and what contradicts."""
 
 from __future__ import annotations
 
@@ -23,8 +18,8 @@ from leadline.workloads.coherence.job import (
     SHARED_BLOCK_BYTES,
     SHARED_BLOCKS,
     CoherenceJob,
+    CoherenceOptions,
 )
-from leadline.workloads.coherence.options import CoherenceOptions
 
 
 def coherence_rules(options: CoherenceOptions) -> Iterator[Problem]:

@@ -1,8 +1,6 @@
 """What another program measured, as verdicts see it: its figures, and that nobody of ours saw them made.
 
-What is computed of a trial that another program made: its own sums, and what it kept of latencies.
-
-The table of every row that an imported file has: jobs, their clones and hosts, which cells add up.
+Its sums, what it kept of latencies, and a table of every row of an imported file, which cells add up.
 """
 
 from __future__ import annotations

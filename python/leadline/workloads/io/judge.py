@@ -1,9 +1,4 @@
-"""Reads and writes of files as verdicts see them.
-
-What is computed of a trial of reads and writes: rates, latencies, and what an operation cost.
-
-What a report says of verification: how much was right, how it was read back, and what was wrong.
-"""
+"""Reads and writes of files as verdicts see them: rates, latencies, costs, and how much of them was right."""
 
 from __future__ import annotations
 
@@ -28,8 +23,7 @@ from leadline.units import format_size
 from leadline.verdict.interface import JudgedWork, OwnCells, WithinTarget
 from leadline.verdict.model import CellShown
 from leadline.verdict.sections.section import Section, TextTable
-from leadline.workloads.io.job import MIXED, READ_ONLY, Job
-from leadline.workloads.io.wrong import REMEDIES, WRONG
+from leadline.workloads.io.job import MIXED, READ_ONLY, REMEDIES, WRONG, Job
 
 _HEADINGS = ("cell", "as written", "read back", "wrong", "what to do")
 

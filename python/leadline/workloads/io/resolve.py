@@ -1,13 +1,17 @@
 """From the options of a work and the facts of a target to a job with nothing left open.
 
-Each choice that the user left to leadline comes with its reason, in words.
+Each choice that the user left to leadline comes with its reason, in words. What fio cannot do as planned is
+refused.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from leadline import _core, units
 from leadline.study import schemes
 from leadline.study.kind.interface import Resolved, Surroundings
+from leadline.study.kind.lookups import FioLook
 from leadline.study.kind.resolving import (
     AskedEngine,
     capped_rate,
@@ -17,18 +21,63 @@ from leadline.study.kind.resolving import (
     measures_caches,
     refuse_sync,
 )
-from leadline.study.kind.sizes import as_split, common_step
+from leadline.study.kind.rule import BS_DEFAULT_BYTES, Problem
+from leadline.study.kind.sizes import as_split, block_sizes, common_step
 from leadline.study.schemes import EngineName
 from leadline.study.target import Target, TargetFacts
-from leadline.workloads.io.distribution import MAP
-from leadline.workloads.io.fio.rules import check_fio
-from leadline.workloads.io.job import MIXED, READ_ONLY, Job
-from leadline.workloads.io.options import IoOptions
-from leadline.workloads.io.rules_data import sizes_of
+from leadline.workloads.io.job import FIO, MAP, MIXED, READ_ONLY, IoOptions, Job
 from leadline.yamlio.fields import AUTO, OTHER
+
+_OURS = "or write generator: leadline"
+# Option, what it would need of fio, and which values of it ask for nothing.
+_REFUSED: tuple[tuple[str, str, tuple[object, ...]], ...] = (
+    ("verify", "leadline's ledger tells what was written, and fio keeps none", (None, False)),
+    ("rate", "fio does not count how late an operation is against its schedule", (None,)),
+    ("rate_iops", "fio does not count how late an operation is against its schedule", (None,)),
+)
+
+
+def fio_rules(options: IoOptions) -> Iterator[Problem]:
+    """Options that mean something else in fio, or nothing."""
+    if options.generator != FIO:
+        return
+    for key, why, nothing in _REFUSED:
+        if getattr(options, key) not in nothing:
+            yield Problem(key, f"cannot be done by generator: fio: {why}", f"leave it out, {_OURS}")
+    if options.shared == "whole" and (options.nrfiles or 1) > 1:
+        yield Problem("nrfiles", "with shared: whole is one for generator: fio", f"write nrfiles: 1, {_OURS}")
+    if options.shared == "strided":
+        yield Problem("shared", "strided cannot be done by generator: fio", f"write segmented, {_OURS}")
+    if (options.offset or options.offset_increment) and (options.nrfiles or 1) > 1:
+        yield Problem(
+            "offset", "with several files fio means another place by it", f"write nrfiles: 1, {_OURS}"
+        )
+
+
+def check_fio(work: str, target: Target, job: Job, around: Surroundings) -> tuple[str, ...]:
+    """What the plan notes of fio, where it is asked for. Raises SpecError where it cannot be used."""
+    if job.generator != FIO:
+        return ()
+    if not target.is_path:
+        fail(work, target, "generator", "fio makes its load in files of a directory", _OURS)
+    if job.rate_bytes_per_s is not None:
+        fail(work, target, "generator", "fio cannot keep to limits.max_rate as it is counted here", _OURS)
+    look = around.lookup(FioLook)
+    version, why = look.find(FIO) if look is not None else (None, "")
+    if version is None and look is not None:
+        fail(work, target, "generator", f"fio cannot be started: {why}", f"install it, {_OURS}")
+    return (
+        f"generator fio: {version or 'the fio of each host'} makes the load; its ramp is a job of its own",
+    )
+
 
 RWMIXREAD_DEFAULT = 50  # fio's default
 _BATCHES_IN_FLIGHT = 4
+
+
+def sizes_of(options: IoOptions) -> tuple[int, ...]:
+    """Every size of an operation, ascending."""
+    return block_sizes(options.bs, options.bssplit, BS_DEFAULT_BYTES)
 
 
 def resolve_io(

@@ -1,9 +1,4 @@
-"""The planner of metadata operations: what is done to files and directories themselves.
-
-From the options of a work of metadata operations to a job: what a target can do by name, and defaults.
-
-Contradictions in a work of metadata operations: foreign options, phases that cannot follow each other.
-"""
+"""The planner of metadata operations: what a target can do by name, defaults, phases that cannot follow."""
 
 from __future__ import annotations
 
@@ -29,9 +24,9 @@ from leadline.workloads.metadata.job import (
     FIRST_BYTE,
     NEEDS_FILES,
     MetadataJob,
+    MetadataOptions,
     tree_directories,
 )
-from leadline.workloads.metadata.options import MetadataOptions
 
 _TREE = ("branch", "depth", "private")
 _FILE_MAX_BYTES = units.GIB

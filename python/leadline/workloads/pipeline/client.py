@@ -21,8 +21,7 @@ from leadline.foreign import parse_json, read_plain
 from leadline.interpreter import script_command, user_environment
 from leadline.observe.host.proc_parse import CpuTime, parse_net_dev, parse_stat
 from leadline.store.files import checked_name
-from leadline.workloads.application.barrier import Start
-from leadline.workloads.application.copies import run_copies
+from leadline.workloads.application.copies import Start, run_copies
 from leadline.workloads.pipeline import steps as pipeline_steps
 from leadline.workloads.pipeline.job import (
     CLIENT,

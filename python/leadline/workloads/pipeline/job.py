@@ -1,7 +1,8 @@
-"""A pipeline as a work: stages, each of commands or built-in steps, over one source, with nothing left open.
+"""A pipeline as a work: stages, each of commands or built-in steps, over one source, and its options.
 
-What a user may write is `StageOptions`; what one trial does is `PipelineJob`. A pipeline is a kind of
-application: its clients are the copies, and what is done with copies is done with clients.
+What a user may write is `PipelineOptions` with its `StageOptions`; what one trial does is `PipelineJob`. A
+pipeline is a kind of application: its clients are the copies, and what is done with copies is done with
+clients.
 """
 
 from __future__ import annotations
@@ -14,8 +15,9 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSche
 
 from leadline import units
 from leadline.study.kind.lookups import Film
-from leadline.workloads.application.job import ApplicationJob
-from leadline.yamlio.fields import Command, Duration, Size
+from leadline.study.kind.options import BufferOption, ClientsOption, InputOption, Options, RuntimeOption
+from leadline.workloads.application.job import ApplicationJob, CacheOption, TraceOption
+from leadline.yamlio.fields import Command, Duration, Resolution, Size, Whole
 
 Step = Literal["download", "ingest", "copy", "link_or_copy", "checksum", "publish"]
 Digest = Literal["md5", "sha1", "sha256"]
@@ -168,3 +170,36 @@ def enlarges(widths: Sequence[int], source_width: int | None, widest: int | None
         return False
     most = max(widths) if len(widths) == 1 else min(max(widths), widest or WIDEST_MAX)
     return most > source_width
+
+
+class PipelineOptions(Options):
+    """Which stages over which source, and how many clients go through them."""
+
+    pipeline: list[StageOptions] | None = Field(
+        None, min_length=1, max_length=STAGES_MAX, description="instead of rw: stages over one source"
+    )
+    clients: ClientsOption = None
+    buffer: BufferOption = None
+    variant: str | None = Field(
+        None, min_length=1, description="with pipeline: which of its stages with a variant are done"
+    )
+    expects: Literal["video"] | None = Field(
+        None, description="with pipeline: what its source must be; anything"
+    )
+    needs: dict[str, str] | None = Field(
+        None, description="with pipeline: program: the oldest version that will do"
+    )
+    enlarge: bool | None = Field(
+        None, description="with pipeline: also make pictures that are wider than the source's; no"
+    )
+    resolution: Resolution | None = Field(
+        None, description="with pipeline and no input: a film of this picture is made, 3840x2160"
+    )
+    duration: Duration | None = Field(None, description="of the film that is made; 10s")
+    frame_rate: Annotated[int, Whole(1, 240)] | None = Field(
+        None, description="of the film that is made, pictures a second; 25"
+    )
+    input: InputOption = None
+    cache: CacheOption = None
+    trace: TraceOption = None
+    runtime: RuntimeOption = None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -16,13 +17,31 @@ from leadline.verdict.model import Statement
 from leadline.verdict.sections.section import Section
 from leadline.workloads.application.figures import account_of
 from leadline.workloads.application.judge import COMPARED, JudgedPrograms, Traces
-from leadline.workloads.pipeline.figures import STAGE_TIME, cold_bytes, metric_stage, stage_times
 from leadline.workloads.pipeline.job import PipelineJob
 from leadline.workloads.pipeline.messages import pipeline_answer, pipeline_statements
-from leadline.workloads.pipeline.tables import beside_base, lines_of, pipeline_section
+from leadline.workloads.pipeline.tables import STAGE_TIME, beside_base, lines_of, pipeline_section
 
 if TYPE_CHECKING:
     from leadline.store.reader import Result
+
+
+def metric_stage(name: str) -> str | None:
+    """The stage of a pipeline that a metric is the time of; None for every other metric."""
+    return name.removeprefix(STAGE_TIME) if name.startswith(STAGE_TIME) else None
+
+
+def cold_bytes(trial: TrialRow) -> int | None:
+    """What its stages read for the first time, bytes; None of a trial that does not say so."""
+    found = [stage.get("cold_bytes") for stage in json.loads(trial.summary).get("stages") or ()]
+    return None if not found or None in found else sum(found)
+
+
+def stage_times(trial: TrialRow) -> dict[str, float]:
+    """How long each stage of a pipeline took, the plain mean over the clients: stages add up."""
+    seconds: dict[str, list[float]] = {}
+    for stage in json.loads(trial.summary).get("stages") or ():
+        seconds.setdefault(str(stage["stage"]), []).append(float(stage["seconds"]))
+    return {f"{STAGE_TIME}{name}": sum(found) / len(found) for name, found in seconds.items()}
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,6 @@ from leadline.analysis.statistics.differences import MeanDifference
 from leadline.store.own import StageRow
 from leadline.verdict.interface import KindAnswer
 from leadline.verdict.model import UNUSABLE, FigureRow, FigureTable, Quantity, Statement, worst
-from leadline.workloads.pipeline.figures import thresholds
 from leadline.workloads.pipeline.tables import (
     WHOLE,
     PipelineBeside,
@@ -22,6 +21,7 @@ from leadline.workloads.pipeline.tables import (
     series_times,
     several_works,
     stages_of,
+    thresholds,
 )
 
 _CLOCK_S = 0.005  # timestamps of two processes

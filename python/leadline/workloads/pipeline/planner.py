@@ -22,10 +22,14 @@ from leadline.workloads.application.planner import (
     staged_input,
     staged_words,
 )
-from leadline.workloads.pipeline.job import ActionOptions, FilmToMake, PipelineJob, StageOptions
-from leadline.workloads.pipeline.options import PipelineOptions
-from leadline.workloads.pipeline.resolve import resolve_pipeline
-from leadline.workloads.pipeline.rules import FILM, pipeline_rules
+from leadline.workloads.pipeline.job import (
+    ActionOptions,
+    FilmToMake,
+    PipelineJob,
+    PipelineOptions,
+    StageOptions,
+)
+from leadline.workloads.pipeline.resolve import FILM, pipeline_rules, resolve_pipeline
 
 # Read and written by ffmpeg with libx264's own preset on one CPU, measured: five sizes of 250 pictures of
 # 3840x2160 in 263 s on two CPUs of a virtual machine.

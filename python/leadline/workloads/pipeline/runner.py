@@ -1,12 +1,7 @@
-"""The runner of a pipeline: its source is staged or served, and its clients run in a worker.
+"""The runner of a pipeline: its source is staged or served, its clients run in a worker, stages are stored.
 
-A worker's part of a pipeline's trial: its clients run at once, and their stages become a table.
-
-Clients are processes of `pipeline_client`; the table is written here, also where one of them failed.
-
-What a trace says of each stage: which processes were its own, and what they did to files on the target.
-
-The stages of a client follow each other, so a process belongs to the stage in whose time it began.
+Clients are processes of `client`; what they did is stored even where one of them failed. The stages of a
+client follow each other, so a traced process belongs to the stage in whose time it began.
 """
 
 from __future__ import annotations
@@ -27,14 +22,20 @@ from leadline.run.storage import make_in_own
 from leadline.store.files import make_directory
 from leadline.store.own import StageRow, write_stages
 from leadline.tracing.tables import TraceTables
-from leadline.workloads.application.barrier import Start
-from leadline.workloads.application.copies import run_copies
-from leadline.workloads.application.runner import program_cause, program_job, programs_deadline_s
-from leadline.workloads.application.staging import forget_input, input_place, stage_input_of, staged_path
-from leadline.workloads.application.traced import follower
+from leadline.workloads.application.copies import Start, run_copies
+from leadline.workloads.application.runner import (
+    follower,
+    forget_input,
+    input_place,
+    program_cause,
+    program_job,
+    programs_deadline_s,
+    stage_input_of,
+    staged_path,
+)
 from leadline.workloads.pipeline.client import PRELOAD
 from leadline.workloads.pipeline.job import enlarges
-from leadline.workloads.pipeline.source.server import source_server
+from leadline.workloads.pipeline.server import source_server
 from leadline.workloads.pipeline.steps import URL
 
 if TYPE_CHECKING:

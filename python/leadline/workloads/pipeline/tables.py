@@ -14,6 +14,7 @@ from datetime import UTC, datetime
 from leadline.analysis.cells import CellTable
 from leadline.analysis.statistics.differences import MeanDifference, Sides, mean_differences
 from leadline.analysis.statistics.means import Estimate, arithmetic_mean, geometric_mean, typical
+from leadline.knowledge.tables import numbers
 from leadline.plan.model import PlannedCell
 from leadline.store.own import StageRow
 from leadline.verdict.model import (
@@ -29,12 +30,17 @@ from leadline.verdict.model import (
 from leadline.verdict.sections.charts import StageSpan
 from leadline.verdict.sections.section import Section
 from leadline.verdict.sections.stages import stages_section
-from leadline.workloads.pipeline.figures import STAGE_TIME, thresholds
 from leadline.workloads.pipeline.job import PipelineJob
 
 WHOLE = "the whole"
 _COPYING = ("download", "ingest", "copy")
 _BITS = 8
+STAGE_TIME = "stage_time_"
+
+
+def thresholds() -> Mapping[str, float]:
+    """The table of `thresholds.yaml`."""
+    return numbers(__package__)
 
 
 @dataclass(frozen=True)

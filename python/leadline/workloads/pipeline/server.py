@@ -1,11 +1,8 @@
 """Sends one file over HTTP on the loopback interface, to as many as ask, until standard input ends.
 
-A process of its own: what it costs is not the client's, and it dies with whoever started it.
-
-Every account of a host reaches its loopback interface: who has another account, or does not know the secret
-part of the address, is given nothing.
-
-Whose a connection over loopback is: the kernel's table of TCP sockets has the account of both its ends.
+A process of its own: what it costs is not the client's, and it dies with whoever started it. Every account of
+a host reaches its loopback interface: who has another account, or does not know the secret part of the
+address, is given nothing. Whose a connection is the kernel's table of TCP sockets says.
 """
 
 from __future__ import annotations
@@ -77,7 +74,7 @@ def source_server(path: str) -> Iterator[tuple[str, int]]:
     Who knows the address may read the file: it belongs on no command line, and into nothing that is kept.
     """
     server = subprocess.Popen(
-        module_command("leadline.workloads.pipeline.source.server", path),
+        module_command("leadline.workloads.pipeline.server", path),
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,

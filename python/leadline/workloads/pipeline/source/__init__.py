@@ -1,1 +1,0 @@
-"""What a pipeline begins with: a film that is made, a file that is served."""
