@@ -10,7 +10,10 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
+import leadline
+
 SSHD = shutil.which("sshd") or "/usr/sbin/sshd"
+PACKAGE = Path(leadline.__file__).parents[1]  # what is tested here is tested there
 _START_S = 20.0
 _TRIED = "import socket, sys; sys.exit(socket.socket().connect_ex((sys.argv[1], int(sys.argv[2]))) and 1)"
 # In a namespace, too, where `ports` cannot look: from the same range, outside that of outgoing connections.
@@ -45,7 +48,7 @@ def ssh_server(
     config.write_text(
         f"ListenAddress {address}\nPort {port}\nHostKey {directory}/host\nUsePAM no\nPidFile none\n"
         f"AuthorizedKeysFile {directory}/id.pub\nStrictModes no\nPermitRootLogin yes\n"
-        f"SetEnv XDG_STATE_HOME={directory}/state {variables}\n"
+        f"SetEnv XDG_STATE_HOME={directory}/state PYTHONPATH={PACKAGE} {variables}\n"
     )
     with (directory / "known").open("a") as known:
         known.write(f"[{address}]:{port} {(directory / 'host.pub').read_text()}")

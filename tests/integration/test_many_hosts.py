@@ -18,11 +18,7 @@ import pytest
 from dask_workers import DaskWorkers
 from host_workers import children
 from leadline import _core
-from leadline.errors import UsageError
-from leadline.hosts.workers.cluster import started
-from leadline.hosts.workers.request import HostAsked, HostsAsked
 from leadline.store.reader import open_result
-from ssh_server import SSHD, ssh_server
 from support import Process, command_line, wait_for_event
 
 LONG_S = 240  # of waits that take seconds where the machine is not busy
@@ -317,73 +313,12 @@ def test_a_target_that_is_not_there(crew: DaskWorkers, tiny: Path, target: Path,
     assert "host beta, target here: /nonexistent" in done.stderr
 
 
-@pytest.mark.skipif(not Path(SSHD).exists() or os.geteuid() != 0, reason="needs OpenSSH's server, as root")
-def test_hosts_reached_by_ssh_with_tls(tiny: Path, target: Path, tmp_path: Path) -> None:
-    """Workers are started by SSH, encrypt all, and end when their parent is killed."""
-    words = "req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 2 -subj /CN=leadline"
-    files = ["-keyout", "key.pem", "-out", "cert.pem"]
-    subprocess.run(["openssl", *words.split(), *files], cwd=tmp_path, check=True, capture_output=True)
-    with ssh_server(tmp_path) as port:
-        hosts = tmp_path / "hosts.yaml"
-        hosts.write_text(
-            "hosts:\n  alpha: {address: 127.0.0.1}\n  beta: {address: 127.0.0.1}\nsame_machine: true\n"
-            f"ssh: {{port: {port}, username: root, client_keys: [{tmp_path}/id],"
-            f" known_hosts: {tmp_path}/known}}\npython: {sys.executable}\n"
-            f"tls: {{ca: {tmp_path}/cert.pem, cert: {tmp_path}/cert.pem, key: {tmp_path}/key.pem}}\n"
-        )
-        out = tmp_path / "out"
-        process = begin(tiny, target, out, "--hosts", hosts)
-        wait_for_event(out, "trial_finished", LONG_S)
-        process.kill()
-        process.communicate(timeout=LONG_S)
-        end = time.monotonic() + LONG_S
-        while any(
-            str(tmp_path) in words or "leadline.hosts.session" in words for words in of_state(tmp_path)
-        ):
-            assert time.monotonic() < end, of_state(tmp_path)
-            time.sleep(0.1)
-        assert list(target.iterdir()) == []
-        resumed = run("--resume", out)
-        assert resumed.returncode == 0, resumed.stderr
-    assert [row.hosts for row in open_result(out).trials()] == [2, 2]
-    assert list(target.iterdir()) == []
-
-
-@pytest.mark.skipif(not Path(SSHD).exists() or os.geteuid() != 0, reason="needs OpenSSH's server, as root")
-def test_a_host_where_others_could_exchange_what_dask_writes_says_so(tmp_path: Path) -> None:
-    from distributed import Security
-
-    unsafe = tmp_path / "unsafe"
-    unsafe.mkdir()
-    unsafe.chmod(0o777)
-    with ssh_server(tmp_path, variables=f"TMPDIR={unsafe}") as port:
-        ssh = {"port": port, "username": "root", "client_keys": [f"{tmp_path}/id"]}
-        alpha = HostAsked("alpha", "127.0.0.1", ssh={**ssh, "known_hosts": f"{tmp_path}/known"})
-        asked = HostsAsked((alpha,), listen="127.0.0.1", plain_tcp=True)
-        plain = Security(require_encryption=False)
-        with pytest.raises(UsageError, match=f"others may write {unsafe}"), started(asked, plain):
-            pass
-    assert list(unsafe.iterdir()) == []
-
-
-def of_state(directory: Path) -> list[str]:
-    """The command lines of processes that keep their state below `directory`."""
-    import psutil
-
-    found = []
-    for process in psutil.process_iter():
-        with suppress(psutil.Error):
-            if process.environ().get("XDG_STATE_HOME", "").startswith(str(directory)):
-                found.append(" ".join(process.cmdline()))
-    return found
-
-
 def test_dask_is_not_imported_without_being_asked_for(tiny: Path, target: Path, tmp_path: Path) -> None:
     code = (
         "import sys; from leadline.cli.main import run_command_line as run\n"
         f"run(['run', {str(tiny)!r}, '--target', 'here={target}', '-o', {str(tmp_path / 'out')!r},"
         " '--set', 'defaults.runtime=100ms', '--blocks', '1', '--quiet'])\n"
-        "assert not {'dask', 'distributed', 'asyncssh', 'tornado'} & set(sys.modules), 'imported'\n"
+        "assert not {'dask', 'distributed', 'tornado'} & set(sys.modules), 'imported'\n"
     )
     done = subprocess.run(
         [sys.executable, "-c", code],

@@ -21,7 +21,15 @@ from leadline.hosts.workers.clocks import offset_of
 from leadline.hosts.workers.collector import checked_path
 from leadline.hosts.workers.connect import check_listener, check_plain
 from leadline.hosts.workers.crewed import StoredCrew
-from leadline.hosts.workers.request import HostAsked, HostsAsked, asked_hosts, read_hosts
+from leadline.hosts.workers.dask import DaskTransport
+from leadline.hosts.workers.request import (
+    HostAsked,
+    HostsAsked,
+    asked_hosts,
+    is_list,
+    listed_hosts,
+    read_hosts,
+)
 from leadline.study.target import Target, TargetFacts
 
 WHOLE = """\
@@ -29,7 +37,6 @@ hosts:
   alpha:
   beta: {address: 10.0.0.2, targets: {ceph: /mnt/other}, python: /opt/python, ssh: {username: me}}
 ssh: {username: root, port: 2222, client_keys: [~/.ssh/key]}
-tls: {ca: /etc/ca.pem, cert: /etc/cert.pem, key: /etc/key.pem}
 clock_limit: 100ms
 wait: 10m
 """
@@ -72,7 +79,8 @@ def test_what_a_host_is_may_be_a_word_or_a_list_and_is_kept() -> None:
         ("scheduler: tls://head:8786\nssh: {port: 1}\n", 2, "reached by SSH"),
         ("scheduler: tls://head:8786\nhosts:\n  a: {address: x}\n", 3, "knows its workers itself"),
         ("hosts:\n  a:\nssh: {prot: 1}\n", 3, "'prot' is no option of SSH here"),
-        ("hosts:\n  a:\ntls: {ca: x}\n", 3, "cert: the key is missing"),
+        ("scheduler: tls://a:1\ntls: {ca: x}\n", 2, "cert: the key is missing"),
+        ("hosts:\n  a:\ntls: {ca: x, cert: y}\n", 3, "SSH encrypts by itself"),
         ("plain_tcp: true\n", 1, "no host is named"),
     ],
 )
@@ -81,6 +89,51 @@ def test_what_is_wrong_in_a_hosts_file(text: str, line: int, words: str) -> None
         read(text)
     assert caught.value.line == line
     assert words in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        ("node1", ["node1"]),
+        ("node[1-3]", ["node1", "node2", "node3"]),
+        ("node[08-10,2]-ib,gw", ["node08-ib", "node09-ib", "node10-ib", "node2-ib", "gw"]),
+        ("10.0.0.[4-5]", ["10.0.0.4", "10.0.0.5"]),
+    ],
+)
+def test_a_list_of_hosts_is_read_as_slurm_writes_it(text: str, names: list[str]) -> None:
+    found = listed_hosts(text)
+    assert [one.name for one in found.hosts] == [one.address for one in found.hosts] == names
+    assert (found.workers, found.source) == (len(names), f"--hosts {text}")
+
+
+def test_a_list_may_name_the_account_of_each_host() -> None:
+    assert [dict(one.ssh) for one in listed_hosts("me@a[1-2],b").hosts] == [{"username": "me"}] * 2 + [{}]
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("node[3-1]", "[3-1] is no range"),
+        ("node[1-]", "[1-] is no range"),
+        ("node[1-99999]", "is no range"),
+        ("a,a", "a is listed twice"),
+        ("a,,b", "'' is no name of a host"),
+        ("-oProxyCommand=x", "is no name of a host"),
+        ("a b", "'a b' is no name of a host"),
+        ("a[1-4096],b", "more than 4096 hosts"),
+    ],
+)
+def test_what_is_wrong_in_a_list_of_hosts(text: str, words: str) -> None:
+    with pytest.raises(SpecError) as caught:
+        listed_hosts(text)
+    assert words in str(caught.value)
+    assert "--hosts" in str(caught.value)
+
+
+def test_a_file_of_hosts_is_told_from_a_list_by_its_name() -> None:
+    assert [one for one in ("hosts.yaml", "./hosts", "dir/hosts", "h.yml", "", "gw") if is_list(one)] == [
+        "gw"
+    ]
 
 
 def test_the_damaged_hosts_of_a_manifest() -> None:
@@ -97,9 +150,7 @@ def test_the_damaged_hosts_of_a_manifest() -> None:
         ("scheduler: tcp://localhost.example.org:1", False),
         ("scheduler: tls://10.0.0.1:1", True),
         ("scheduler: tcp://10.0.0.1:1\nplain_tcp: true", True),
-        ("hosts:\n  a: {address: 10.0.0.1}", False),
-        ("hosts:\n  a: {address: 127.0.0.1}", False),
-        ("hosts:\n  a:\ntls: {ca: x, cert: y}", True),
+        ("hosts:\n  a: {address: 10.0.0.1}", True),
     ],
 )
 def test_what_is_not_encrypted_is_refused_unless_it_was_asked_for(text: str, allowed: bool) -> None:
@@ -210,6 +261,7 @@ class Answering(Crew):
         self, told: dict[str, Any], found: dict[str, dict[str, Any]] | None = None, known: Sequence[str] = ()
     ) -> None:
         self.told, self.found, self.known = told, found or {}, known
+        self.transport = DaskTransport(None, "tcp://127.0.0.1:1")  # type: ignore[arg-type]
 
     def ask(self, order: Order) -> dict[str, CallResult]:
         return {host: CallResult(self.told[host]) for host in order.arguments}

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
 import struct
 import subprocess
 import zlib
 from collections.abc import Callable
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +27,6 @@ from leadline.hosts.model import StudyHost
 from leadline.hosts.own.unbegun import places_below, tidy
 from leadline.hosts.workers.checks import look
 from leadline.hosts.workers.connect import connected
-from leadline.hosts.workers.messages import guard
 from leadline.hosts.workers.remote import remote
 from leadline.hosts.workers.request import HostsAsked
 
@@ -108,38 +105,6 @@ def test_no_pickle_is_loaded_before_a_peer_is_known(message: Callable[[Path], An
         error = ask_all(address)
     assert not mark.exists()
     assert "no Dask scheduler answers" in error
-
-
-def test_a_scheduler_in_the_command_runs_nothing_and_writes_no_file_for_a_host(tmp_path: Path) -> None:
-    mark, dump = tmp_path / "ran", tmp_path / "dump"
-    evil = loose(mark)
-    messages: list[dict[str, Any]] = [
-        {"op": "run_function", "function": evil, "args": b"", "kwargs": b"", "wait": True},
-        {"op": "feed", "function": evil, "setup": evil, "teardown": evil, "interval": 1},
-        {"op": "register_scheduler_plugin", "plugin": evil, "name": "x", "idempotent": False},
-        {"op": "dump_cluster_state_to_url", "url": str(dump), "exclude": [], "format": "yaml"},
-        {"op": "set_metadata", "keys": ["x"], "value": pickled(mark)},
-        {"op": "echo", "data": serialized(mark)},
-    ]
-
-    async def attack() -> None:
-        from distributed.comm import connect
-
-        from leadline.hosts.workers.cluster import scheduler_class
-
-        where = {"host": "127.0.0.1", "port": 0, "local_directory": str(tmp_path / "dask")}
-        options = {**where, "dashboard": False, "dashboard_address": "127.0.0.1:0"}
-        async with scheduler_class()(**options) as scheduler:
-            for message in messages:
-                comm = await connect(scheduler.address)
-                with suppress(Exception):
-                    await comm.write({**message, "reply": True})
-                    await asyncio.wait_for(comm.read(), 5)
-                await comm.close()
-
-    guard()
-    asyncio.run(attack())
-    assert [one.name for one in tmp_path.iterdir() if one.name != "dask"] == []
 
 
 def claims(frames: bytes) -> Callable[..., Any]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 import sys
 import tempfile
@@ -11,11 +10,7 @@ from typing import Any
 
 import pytest
 
-from leadline.errors import UsageError
 from leadline.hosts import worker_rpc
-from leadline.hosts.own.scratch import private_scratch
-from leadline.hosts.workers import cluster
-from leadline.hosts.workers.request import HostsAsked
 from leadline.lab.workers import LabCrew
 
 OTHER = 65534
@@ -49,25 +44,6 @@ def planted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Planted:
     return found
 
 
-def test_the_commands_scheduler_takes_no_directory_of_another_account(planted: Planted) -> None:
-    from distributed import Security
-
-    with cluster.started(HostsAsked(listen="127.0.0.1", plain_tcp=True), Security(require_encryption=False)):
-        assert [path for path in sys.path if path.startswith(str(planted.theirs))] == []
-    planted.check()
-
-
-def test_a_hosts_nanny_takes_no_directory_of_another_account(planted: Planted) -> None:
-    async def made() -> None:
-        nanny: Any = cluster.private_nanny("tcp://127.0.0.1:1")
-        own = Path(nanny.local_directory).parent
-        assert (own.parent, own.stat().st_mode & 0o777) == (planted.place, 0o700)
-        await nanny.close()
-
-    asyncio.run(made())
-    planted.check()
-
-
 def test_a_labs_scheduler_and_workers_take_the_labs_own_directory(tmp_path: Path) -> None:
     class Paths:
         def log(self, name: str) -> Path:
@@ -78,13 +54,6 @@ def test_a_labs_scheduler_and_workers_take_the_labs_own_directory(tmp_path: Path
     crew._run("one", [sys.executable, "-Ic", "import os; print(os.environ['DASK_TEMPORARY_DIRECTORY'])"])
     assert crew._running["one"].wait() == 0
     assert (tmp_path / "dask-one").read_text() == f"{tmp_path}\n"
-
-
-def test_a_temporary_directory_that_all_may_exchange_gets_nothing_of_dasks(planted: Planted) -> None:
-    planted.place.chmod(0o777)
-    with pytest.raises(UsageError, match=f"others may write {planted.place}"), private_scratch():
-        pass
-    planted.check()
 
 
 def test_a_worker_whose_modules_another_account_could_write_is_refused(

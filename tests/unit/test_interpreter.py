@@ -57,14 +57,12 @@ def test_a_member_of_a_lab_takes_no_module_of_the_working_directory(planted: Pat
     assert not planted.exists()
 
 
-def test_a_worker_on_another_host_takes_no_module_of_its_working_directory(planted: Path) -> None:
-    from leadline.hosts.workers.cluster import _worker
-    from leadline.hosts.workers.request import read_hosts
+def test_the_server_on_another_host_takes_no_module_of_its_working_directory(planted: Path) -> None:
+    from leadline.hosts.workers.request import listed_hosts
+    from leadline.hosts.workers.ssh import ssh_command
 
-    asked = read_hosts("hosts: {alpha: {address: 127.0.0.1}}", "hosts.yaml", {})
-    python = _worker(asked, asked.hosts[0], "tcp://")["remote_python"]
-    line = f"{python} -m distributed.cli.dask_spec --version"  # as Dask's own class puts it together
-    subprocess.run(["sh", "-c", line], check=False, capture_output=True)
+    line = ssh_command(listed_hosts("alpha").hosts[0])[-1]
+    subprocess.run(["sh", "-c", line], check=True, capture_output=True, stdin=subprocess.DEVNULL)
     assert not planted.exists()
 
 

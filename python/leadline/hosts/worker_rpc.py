@@ -1,6 +1,6 @@
-"""What a Dask worker's process does for the parent beside `hosts/onhost`: looks at targets, hands over files.
+"""What a host's process does for the parent besides `hosts/onhost`: looks at targets, hands over files.
 
-Dask calls `serve`, which calls one of these functions, or of `hosts/onhost`, and packs its answer.
+`stdio`, or Dask's worker by `serve`, calls one of these functions or of `hosts/onhost`, and packs the answer.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ async def serve(function: Callable[..., Any], *arguments: Any) -> bytes:
     done: asyncio.Future[bytes] = loop.create_future()
 
     def call() -> None:
-        answer = packed(_answered(function, arguments))
+        answer = packed(answered(function, arguments))
         with suppress(RuntimeError):  # the worker has ended meanwhile
             loop.call_soon_threadsafe(lambda: None if done.done() else done.set_result(answer))
 
@@ -39,8 +39,8 @@ async def serve(function: Callable[..., Any], *arguments: Any) -> bytes:
     return await done
 
 
-def _answered(function: Callable[..., Any], arguments: Sequence[Any]) -> Any:
-    """No exception crosses to the parent, which would have to load a pickle for it."""
+def answered(function: Callable[..., Any], arguments: Sequence[Any]) -> Any:
+    """What a function gives; an exception becomes words, and never crosses to the parent."""
     try:
         return function(*arguments)
     except LeadlineError as error:

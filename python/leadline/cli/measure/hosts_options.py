@@ -32,19 +32,23 @@ _Loaded = tuple["Study", "Plan", dict[str, "TargetFacts"]]
 LOST = ("stop", "retry", "continue")
 
 
-class _FileOrLab(AskedPath):
-    """A hosts file; the word `lab` is none (`./lab` is)."""
+class _ListOrFileOrLab(AskedPath):
+    """Names of hosts, as `node[1-10]`; a hosts file, with a slash or `.yaml`; or the word `lab`."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """As the path's, which asks whether it answers."""
-        return ON_LAB if value == str(ON_LAB) else super().convert(value, param, ctx)
+        """A list stays text; a path is asked whether it answers."""
+        from leadline.hosts.workers.request import is_list
+
+        if value == str(ON_LAB):
+            return ON_LAB
+        return value if isinstance(value, str) and is_list(value) else super().convert(value, param, ctx)
 
 
 @dataclass(frozen=True)
 class HostsOptions:
     """As they were given; all False or None: this host alone."""
 
-    file: Path | None = None
+    file: Path | str | None = None
     scheduler: str | None = None
     workers: int | None = None
     lost: str | None = None
@@ -88,7 +92,7 @@ class HostsOptions:
         )
         if found is None:
             raise UsageError(
-                "--lost is for many hosts", "name them: --hosts FILE or --scheduler tls://HOST:PORT"
+                "--lost is for many hosts", "name them: --hosts node[1-10] or --scheduler tls://HOST:PORT"
             )
         return found
 
@@ -107,10 +111,10 @@ _WHICH = (
     click.option(
         "--hosts",
         "hosts_file",
-        type=_FileOrLab(dir_okay=False),
-        metavar="FILE",
-        help="Run on many hosts at once: the hosts in this YAML file, by SSH; or `lab`: the lab's "
-        "clients (docs/many-hosts.md).",
+        type=_ListOrFileOrLab(dir_okay=False),
+        metavar="HOSTS",
+        help="Run on many hosts at once, by SSH: names as node[1-10],gw; a YAML file as ./hosts.yaml; or"
+        " `lab`: the lab's clients (docs/many-hosts.md).",
     ),
     click.option(
         "--scheduler",
@@ -148,7 +152,7 @@ def _with(command: _Command, options: Sequence[Callable[..., Any]]) -> _Command:
     @functools.wraps(command)
     def told(
         *,
-        hosts_file: Path | None,
+        hosts_file: Path | str | None,
         scheduler: str | None,
         plain_tcp: bool,
         same_machine: bool,

@@ -1,9 +1,8 @@
-"""Telling hosts what to do, and hearing from them, over Dask's client: nothing else here knows its calls.
+"""Calls of the processes on a study's hosts: who is there, what each is told, what each answers.
 
-No task is handed to Dask: it runs a task again whose worker it believes dead, a finished one too
-(dask/distributed#7870), and its scheduler loads pickles for it. Each call goes to one worker, by the
-scheduler, and is answered by bytes that `answers` reads. A worker that the scheduler has removed counts as
-lost from then on, also where it comes back.
+How a call reaches a host is its transport's: `ssh` (the standard streams of OpenSSH's program) or `dask` (a
+scheduler that runs already). Each answer is bytes that `answers` reads. A host whose process is gone counts
+as lost from then on, also where it comes back.
 """
 
 from __future__ import annotations
@@ -12,26 +11,20 @@ import asyncio
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import CancelledError
-from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
-from leadline.errors import StudyError, UsageError
+from leadline.errors import StudyError
 from leadline.hosts.answers import AnswerError, answer_of
-from leadline.hosts.worker_rpc import serve
 
-if TYPE_CHECKING:
-    from distributed import Client
-
-_POLL_S = 0.1
-_WORDS_MAX = 300
+POLL_S = 0.1
+WORDS_MAX = 300
 _HALT_S = 30.0  # the engine finishes what is in flight; then a host that was told to end has ended
-_NOTE_S = 2.0  # the scheduler says soon why a worker is gone
 QUICK_S = 10.0  # for a call that a host answers at once, in the middle of a study
 
 
 class SchedulerLostError(StudyError):
-    """The scheduler does not answer any more: nothing is known of any host."""
+    """No host can be asked any more, as the scheduler that all are reached by is gone."""
 
 
 @dataclass(frozen=True)
@@ -49,10 +42,39 @@ class CallResult:
 
 @dataclass(frozen=True)
 class CrewWorker:
-    """A Dask worker as its scheduler has it."""
+    """A process on a host that answers calls. It has another address when it was started again."""
 
     name: str
     address: str
+
+
+class Transport(Protocol):
+    """How calls reach the processes on hosts. What is `async` runs in the transport's own loop."""
+
+    place: str
+    """Where hosts are asked for, in words: a scheduler, or SSH."""
+    process: str
+    """What answers on a host, in words: `Dask worker`, `SSH connection`."""
+    gone_remedy: str
+    unlike_remedy: str
+
+    def workers(self) -> list[CrewWorker]:
+        """Those that are there now. Raises SchedulerLostError."""
+
+    async def versions(self, address: str, end: float) -> dict[str, Any]:
+        """Python's and leadline's version there, {} where it does not answer until `end` (monotonic, s)."""
+
+    async def call(self, function: Callable[..., Any], address: str, arguments: Sequence[Any]) -> CallResult:
+        """One call of one process."""
+
+    def runs(self) -> bool:
+        """Whether any host can still be asked."""
+
+    def within(self, doing: Callable[..., Any], *arguments: Any) -> Any:
+        """Run a coroutine function in the loop; what it returns."""
+
+    def on_loss(self, note: Callable[[str, str], None]) -> None:
+        """Have `note` called with an address and the reason, whenever a process is gone."""
 
 
 @dataclass(frozen=True)
@@ -83,40 +105,23 @@ class _Unanswered:
 
 
 class Crew:
-    """The workers that take part, by the names of their hosts."""
+    """The processes that take part, by the names of their hosts."""
 
-    def __init__(self, client: Client, scheduler: str) -> None:
-        self._client = client
-        self.scheduler = scheduler
+    def __init__(self, transport: Transport) -> None:
+        self.transport = transport
         self._addresses: dict[str, str] = {}
         self._gone: dict[str, str] = {}  # address -> why
-        self._client.subscribe_topic("all", self._note)
+        transport.on_loss(self._note)
 
     # -- who is there ---------------------------------------------------------------------------------
 
     def workers(self) -> list[CrewWorker]:
-        """Those that the scheduler knows now, sorted by name."""
-        self._require_scheduler()
-        try:
-            found = self._client.scheduler_info(n_workers=-1)["workers"]
-            workers = [CrewWorker(str(one["name"]), _checked(address)) for address, one in found.items()]
-        except (TimeoutError, OSError) as error:
-            raise self._scheduler_lost() from error
-        except Exception as error:
-            if not self._runs():
-                raise self._scheduler_lost() from error
-            raise UsageError(
-                f"what answers at {self.scheduler} names its workers as no Dask scheduler does",
-                "see what listens there, and give the address of your own scheduler",
-            ) from error
-        return sorted(workers, key=lambda one: one.name)
+        """Those that are there now, sorted by name."""
+        self._require_transport()
+        return sorted(self.transport.workers(), key=lambda one: one.name)
 
     def versions(self, within_s: float) -> dict[str, dict[str, Any]]:
-        """Python's and leadline's version of each worker by its address, asked without a call of ours.
-
-        Dask's own `get_versions` waits forever for one stopped process; here such a worker is left out after
-        `within_s`. A connection that Dask gives up earlier is tried again until then.
-        """
+        """Python's and leadline's version of each worker by its address; who does not answer is left out."""
         addresses = [one.address for one in self.workers()]
         found: dict[str, dict[str, Any]] = self._within(
             self._versions, addresses, time.monotonic() + within_s
@@ -124,19 +129,8 @@ class Crew:
         return found
 
     async def _versions(self, addresses: Sequence[str], end: float) -> dict[str, Any]:
-        async def of(address: str) -> dict[str, Any]:
-            message = {"op": "versions", "packages": ["leadline"]}
-            while (left_s := end - time.monotonic()) > 0 and address not in self._gone:
-                asked = self._client.scheduler.broadcast(msg=message, workers=[address], on_error="ignore")
-                with suppress(Exception):
-                    found: dict[str, Any] = await asyncio.wait_for(asked, left_s)
-                    if found:
-                        return {address: dict(found[address]["packages"])}
-                await asyncio.sleep(_POLL_S)
-            return {}
-
-        answers = await asyncio.gather(*map(of, addresses))
-        return {address: one for answer in answers for address, one in answer.items()}
+        answers = await asyncio.gather(*(self.transport.versions(address, end) for address in addresses))
+        return {address: one for address, one in zip(addresses, answers, strict=True) if one}
 
     def assign(self, addresses: Mapping[str, str]) -> None:
         """From here on hosts are known by these names."""
@@ -175,39 +169,31 @@ class Crew:
             one.address == self._addresses[host] for one in self.workers()
         )
 
-    def _note(self, event: tuple[float, Any]) -> None:
-        """What the scheduler says of all workers; called in the client's thread."""
-        message = event[1]
-        if isinstance(message, dict) and message.get("action") == "remove-worker":
-            self._gone.setdefault(str(message.get("worker")), "its Dask worker ended, or lost the scheduler")
+    def _note(self, address: str, why: str) -> None:
+        """Called in the transport's thread."""
+        self._gone.setdefault(address, why)
 
-    def _require_scheduler(self) -> None:
-        if not self._runs():
-            raise self._scheduler_lost()
-
-    def _runs(self) -> bool:
-        return bool(self._client.status == "running")
+    def _require_transport(self) -> None:
+        if not self.transport.runs():
+            raise self._lost()
 
     def _within(self, doing: Callable[..., Any], *arguments: Any) -> Any:
-        """Do it in the client's loop. Raises SchedulerLostError."""
+        """Do it in the transport's loop. Raises SchedulerLostError."""
         try:
-            return self._client.sync(doing, *arguments)
+            return self.transport.within(doing, *arguments)
         except (CancelledError, OSError, RuntimeError) as error:
-            if not self._runs():
-                raise self._scheduler_lost() from error
+            if not self.transport.runs():
+                raise self._lost() from error
             raise
 
-    def _scheduler_lost(self) -> SchedulerLostError:
-        return SchedulerLostError(
-            f"the Dask scheduler at {self.scheduler} is gone",
-            "what is stored is kept; start a scheduler and workers again, then go on with --resume",
-        )
+    def _lost(self) -> SchedulerLostError:
+        return scheduler_lost(self.transport.place)
 
     # -- calls that may last --------------------------------------------------------------------------
 
     def ask(self, order: Order) -> dict[str, CallResult]:
         """Run a function on each host, once; what each said. Raises SchedulerLostError."""
-        self._require_scheduler()
+        self._require_transport()
         found: dict[str, CallResult] = self._within(self._ask, order)
         return found
 
@@ -218,7 +204,7 @@ class Crew:
             if why is not None:
                 waiting.said[host] = CallResult(problem=why, lost=True)
                 continue
-            call = self._call(order.function, self._addresses[host], arguments)
+            call = self.transport.call(order.function, self._addresses[host], arguments)
             waiting.tasks[host] = asyncio.ensure_future(call)
         try:
             await self._collect(order, waiting)
@@ -227,33 +213,11 @@ class Crew:
                 task.cancel()
         return waiting.said
 
-    async def _call(self, function: Callable[..., Any], address: str, arguments: Sequence[Any]) -> CallResult:
-        """One call of one worker."""
-        from distributed.protocol.pickle import dumps
-
-        from leadline.hosts.workers.messages import UnusableMessageError
-
-        message = {"op": "run", "function": dumps(serve), "args": dumps((function, *arguments)), "wait": True}
-        try:
-            found = await self._client.scheduler.broadcast(msg=message, workers=[address], on_error="ignore")
-        except UnusableMessageError as error:
-            return CallResult(problem=f"its answer cannot be used: {error}", lost=True)
-        except Exception as error:  # the scheduler says that something failed there, or is gone itself
-            found, why = None, f"its Dask worker does not answer: {_in_a_line(error)}"
-        else:
-            why = "its Dask worker does not answer"
-        if isinstance(found, dict) and address in found:
-            return _said(function, found[address])
-        until = time.monotonic() + _NOTE_S
-        while address not in self._gone and self._runs() and time.monotonic() < until:
-            await asyncio.sleep(_POLL_S)
-        return CallResult(problem=self._gone.get(address, why), lost=True)
-
     async def _collect(self, order: Order, waiting: _Unanswered) -> None:
         end, halted = time.monotonic() + order.deadline_s, False
         while waiting.tasks:
-            await asyncio.wait(waiting.tasks.values(), timeout=_POLL_S, return_when=asyncio.FIRST_COMPLETED)
-            self._require_scheduler()
+            await asyncio.wait(waiting.tasks.values(), timeout=POLL_S, return_when=asyncio.FIRST_COMPLETED)
+            self._require_transport()
             for host, task in list(waiting.tasks.items()):
                 why = self.why_gone(host)
                 if task.done():
@@ -283,7 +247,7 @@ class Crew:
 
         Hosts that do not answer in time are not in what is returned.
         """
-        self._require_scheduler()
+        self._require_transport()
         present = self.present
         names = tuple(present if hosts is None else (host for host in hosts if host in present))
         if not names:  # a host that is lost for good is asked for again and again
@@ -295,7 +259,7 @@ class Crew:
         self, function: Callable[..., Any], arguments: Sequence[Any], hosts: Sequence[str], timeout_s: float
     ) -> dict[str, CallResult]:
         calls = {
-            host: asyncio.ensure_future(self._call(function, self._addresses[host], arguments))
+            host: asyncio.ensure_future(self.transport.call(function, self._addresses[host], arguments))
             for host in hosts
             if self.why_gone(host) is None
         }
@@ -319,7 +283,7 @@ class Crew:
 
         The first that is not answered within `timeout_s` is the last.
         """
-        self._require_scheduler()
+        self._require_transport()
         found: list[tuple[int, int, int]] = self._within(
             self._rounds, function, host, count, now_ns, timeout_s
         )
@@ -343,27 +307,20 @@ class Crew:
         return found
 
 
-def _checked(address: object) -> str:
-    if not isinstance(address, str) or not address.startswith(("tcp://", "tls://")):
-        raise ValueError(f"{address!r} is no address of a worker")
-    return address
-
-
-def _said(function: Callable[..., Any], response: object) -> CallResult:
-    """What Dask's worker sent. What a host cannot do it answers by `refused`."""
-    if not isinstance(response, dict) or response.get("status") != "OK":
-        words = response.get("exception_text") if isinstance(response, dict) else None
-        first = (str(words or "").strip().splitlines() or ["no answer of a worker"])[0][:_WORDS_MAX]
-        return CallResult(problem=f"it could not be called: {first}")
+def value_of(function: Callable[..., Any], data: object) -> CallResult:
+    """What a process answered to a call. What a host cannot do it answers by `refused`."""
     try:
-        value = answer_of(function.__name__, response.get("result"))
+        value = answer_of(function.__name__, data)
     except AnswerError as error:
-        return CallResult(problem=f"its answer cannot be used: {error}"[:_WORDS_MAX])
+        return CallResult(problem=f"its answer cannot be used: {error}"[:WORDS_MAX])
     if isinstance(value, dict) and "refused" in value:
         return CallResult(problem=str(value["refused"]), remedy=str(value.get("remedy") or ""))
     return CallResult(value)
 
 
-def _in_a_line(error: BaseException) -> str:
-    lines = str(error).strip().splitlines()
-    return f"{type(error).__name__}: {lines[0][:_WORDS_MAX]}" if lines else type(error).__name__
+def scheduler_lost(place: str) -> SchedulerLostError:
+    """The error for a transport that is gone."""
+    return SchedulerLostError(
+        f"{place} is gone",
+        "what is stored is kept; start it again with its hosts, then go on with --resume",
+    )

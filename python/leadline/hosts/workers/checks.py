@@ -1,6 +1,6 @@
 """What is wrong with hosts, found before anything starts: all of it in one error, which names them.
 
-First what Dask itself can tell without a call of ours, as a host may have another Python, or no leadline.
+First what is known without a call: a host may have another Python, or no leadline.
 """
 
 from __future__ import annotations
@@ -27,8 +27,6 @@ _SLOW_REMEDY = (
     "the host is there but busy: try again when it is less busy, or wait longer:"
     " `answer_within: 2m` in a hosts file"
 )
-_GONE_REMEDY = "see what its Dask worker printed, and start the worker again"
-_UNLIKE_REMEDY = "start its Dask worker with the Python and the leadline that are here"
 
 
 @dataclass(frozen=True)
@@ -90,10 +88,10 @@ def unfit(asked: HostsAsked, crew: Crew, hosts: Sequence[StudyHost]) -> dict[str
         python = ".".join(str(found.get("python")).split(".")[:2])
         if python != own_python:
             what = f"has Python {python}, and {own_python} runs here"
-            problems[host.name] = CallResult(problem=what, remedy=_UNLIKE_REMEDY)
+            problems[host.name] = CallResult(problem=what, remedy=crew.transport.unlike_remedy)
         elif found.get("leadline") is None:
-            what = "has no leadline in the Python that runs its Dask worker"
-            problems[host.name] = CallResult(problem=what, remedy=_UNLIKE_REMEDY)
+            what = "has no leadline in the Python that answers there"
+            problems[host.name] = CallResult(problem=what, remedy=crew.transport.unlike_remedy)
     return problems
 
 
@@ -103,8 +101,8 @@ def silent(crew: Crew, host: str, limit_s: float) -> CallResult:
         return CallResult(
             problem=f"is slow to answer: nothing within {limit_s:.3g} s", remedy=_SLOW_REMEDY, lost=True
         )
-    why = crew.why_gone(host) or "its Dask worker is not there any more"
-    return CallResult(problem=f"is not there: {why}", remedy=_GONE_REMEDY, lost=True)
+    why = crew.why_gone(host) or f"its {crew.transport.process} is not there any more"
+    return CallResult(problem=f"is not there: {why}", remedy=crew.transport.gone_remedy, lost=True)
 
 
 def there_and_fit(asked: HostsAsked, crew: Crew, gaps: dict[str, str]) -> tuple[StudyHost, ...]:
@@ -133,7 +131,7 @@ def look(
     problems = [f"host {name}: {one.problem}" for name, one in sorted(said.items()) if one.problem]
     slow = all(crew.is_known(name) for name, one in said.items() if one.lost)
     broken = any(one.problem and not one.lost for one in said.values())
-    printed = "see what its Dask worker printed, and that leadline works there: leadline doctor"
+    printed = f"{crew.transport.gone_remedy}, and that leadline works there: leadline doctor"
     refuse_all(problems, _SLOW_REMEDY if problems and slow and not broken else printed)
     seen = [_seen(host, said[host.name]) for host in hosts]
     refuse_all(list(_problems(seen, asked, _engines(targets))), "make them alike, or leave those hosts out")

@@ -1,4 +1,4 @@
-"""From what was asked to a crew: a scheduler that runs already, or one made here for hosts reached by SSH.
+"""From what was asked to a crew: hosts reached by SSH, or the workers of a Dask scheduler that runs already.
 
 Whoever reaches a Dask scheduler executes what it likes on every worker, and every account of a host reaches
 its loopback. So traffic that nobody encrypts is refused unless it was asked for by name.
@@ -44,33 +44,30 @@ def connected(
     Raises UsageError where nobody answers, or less than was asked for is there in time. With `gaps` the hosts
     that cannot be reached are named there instead, each with the reason, and the others are taken.
     """
+    if asked.scheduler is None:
+        from leadline.hosts.workers.ssh import reached
+
+        with reached(asked, gaps) as transport:
+            yield _gathered(asked, Crew(transport), say, stopping, gaps)
+        return
     check_plain(asked)
-    if asked.scheduler is not None:
-        check_listener(asked.scheduler)
+    check_listener(asked.scheduler)
     try:
         import distributed
     except ImportError as error:
         raise UsageError(
-            f"studies on many hosts need Dask, which is not here: {error}", "pip install 'leadline[hosts]'"
+            f"--scheduler needs Dask, which is not here: {error}", "pip install 'leadline[hosts]'"
         ) from None
+    from leadline.hosts.workers.dask import DaskTransport
     from leadline.hosts.workers.messages import guard
 
     _silence()
     guard()
     _make_room()
     security = _security(asked, distributed)
-    if asked.scheduler is not None:
-        with _client(asked, asked.scheduler, security) as client:
-            check_listener(asked.scheduler)  # nobody may have listened before
-            yield _gathered(asked, Crew(client, asked.scheduler), say, stopping, gaps)
-        return
-    from leadline.hosts.workers.cluster import started
-
-    with (
-        started(asked, security, gaps) as cluster,
-        _client(asked, cluster.scheduler_address, security) as client,
-    ):
-        yield _gathered(asked, Crew(client, cluster.scheduler_address), say, stopping, gaps)
+    with _client(asked, asked.scheduler, security) as client:
+        check_listener(asked.scheduler)  # nobody may have listened before
+        yield _gathered(asked, Crew(DaskTransport(client, asked.scheduler)), say, stopping, gaps)
 
 
 def _make_room() -> None:
@@ -89,16 +86,11 @@ def check_plain(asked: HostsAsked) -> None:
         "use TLS (docs/many-hosts.md has a recipe); where nobody else is on that network, and nobody else has"
         " an account: --plain-tcp, or `plain_tcp: true` in a hosts file"
     )
-    if asked.scheduler is not None:
-        if asked.scheduler.startswith("tcp:"):
-            who = "every account of this host" if is_here(host_of(asked.scheduler)) else "who is on the way"
-            raise UsageError(
-                f"{asked.scheduler} is not encrypted: {who} could do anything on every worker", remedy
-            )
-    elif asked.tls is None:
-        names = [host.name for host in asked.hosts]
-        told = ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
-        raise UsageError(f"{asked.source} names no TLS files: others could do anything on {told}", remedy)
+    if asked.scheduler is not None and asked.scheduler.startswith("tcp:"):
+        who = "every account of this host" if is_here(host_of(asked.scheduler)) else "who is on the way"
+        raise UsageError(
+            f"{asked.scheduler} is not encrypted: {who} could do anything on every worker", remedy
+        )
 
 
 def check_listener(address: str, tables: Path = Path("/proc/net")) -> None:
@@ -181,10 +173,10 @@ def _security(asked: HostsAsked, distributed: object) -> Security:
     from distributed import Security
 
     del distributed
-    tls = asked.tls
-    encrypted = asked.scheduler.startswith("tls:") if asked.scheduler is not None else tls is not None
+    assert asked.scheduler is not None  # noqa: S101 - hosts without one are reached by SSH
+    tls, encrypted = asked.tls, asked.scheduler.startswith("tls:")
     if tls is None:
-        found = Security(require_encryption=True) if encrypted else Security(require_encryption=False)
+        found = Security(require_encryption=encrypted)
         if encrypted and not (found.tls_ca_file and found.tls_client_cert):
             raise UsageError(
                 f"{asked.scheduler} needs TLS files, and none are named",
@@ -197,18 +189,8 @@ def _security(asked: HostsAsked, distributed: object) -> Security:
             raise UsageError(
                 f"{asked.source}: {path} cannot be read here", "name a file that this account can read"
             )
-    return Security(require_encryption=True, **tls_options(asked, ("client", "scheduler", "worker")))
-
-
-def tls_options(asked: HostsAsked, roles: tuple[str, ...]) -> dict[str, str]:
-    """Dask's words for the TLS files, the same for each role."""
-    if asked.tls is None:
-        return {}
-    options = {"tls_ca_file": asked.tls.ca}
-    for role in roles:
-        options |= {f"tls_{role}_cert": asked.tls.cert}
-        options |= {f"tls_{role}_key": asked.tls.key} if asked.tls.key else {}
-    return options
+    key = {"tls_client_key": tls.key} if tls.key else {}
+    return Security(require_encryption=True, tls_ca_file=tls.ca, tls_client_cert=tls.cert, **key)
 
 
 @contextmanager
@@ -280,5 +262,5 @@ def _silence() -> None:
     if os.environ.get("LEADLINE_DEBUG"):
         return
     for name in list(logging.root.manager.loggerDict):
-        if name.split(".")[0] in ("distributed", "asyncssh", "tornado", "bokeh"):
+        if name.split(".")[0] in ("distributed", "tornado", "bokeh"):
             logging.getLogger(name).setLevel(logging.CRITICAL + 1)

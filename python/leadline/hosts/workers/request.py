@@ -1,4 +1,4 @@
-"""What a user says of the hosts of a study: `hosts.yaml`, or the address of a scheduler that runs already.
+"""What a user says of the hosts of a study: `node[1-10]`, `hosts.yaml`, or the address of a Dask scheduler.
 
 Read into frozen values; every error names file and line. What is written here is described in
 `docs/many-hosts.md`.
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Annotated, Any
@@ -28,7 +28,7 @@ _MANUAL = "see docs/many-hosts.md"
 _HOST_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}")
 _SCHEDULER = re.compile(r"(tcp|tls)://[^\s/]+:[0-9]{1,5}")
 HOSTS_MAX = 4096
-_SSH_WORDS = {  # what asyncssh.connect takes of them, each a plain value
+_SSH_WORDS = {  # what `ssh.ssh_command` gives to ssh, each a plain value
     "username": str,
     "port": int,
     "client_keys": list,
@@ -65,9 +65,9 @@ class HostAsked:
 class HostsAsked:
     """Which hosts, and how they are reached. Times are seconds.
 
-    `scheduler` is the address of one that runs; without it Dask's workers are started by SSH on `hosts`, and
-    its scheduler in this process, at `listen`. `plain_tcp` allows what nobody encrypts on any address,
-    `same_machine` several workers on one machine. `workers` is how many are waited for, at most for `wait_s`.
+    `scheduler` is the address of one of Dask's that runs; without it the `hosts` are reached by SSH. `tls`
+    and `plain_tcp`, which allows what nobody encrypts, are for a scheduler. `same_machine` allows several
+    hosts on one machine. `workers` is how many are waited for, at most for `wait_s`.
     """
 
     hosts: tuple[HostAsked, ...] = ()
@@ -75,7 +75,6 @@ class HostsAsked:
     tls: TlsFiles | None = None
     plain_tcp: bool = False
     same_machine: bool = False
-    listen: str | None = None
     workers: int | None = None
     clock_s: float = 5.0
     answer_s: float = 30.0
@@ -94,7 +93,8 @@ class HostsAsked:
                 HostAsked(**{**one, "roles": tuple(one.get("roles", ()))}) for one in value["hosts"]
             )
             tls = None if value["tls"] is None else TlsFiles(**value["tls"])
-            return cls(**{**value, "hosts": hosts, "tls": tls})
+            known = {name: one for name, one in value.items() if name in cls.__dataclass_fields__}
+            return cls(**{**known, "hosts": hosts, "tls": tls})
 
 
 def _check_host_name(value: object) -> str:
@@ -177,7 +177,6 @@ class _WrittenHosts(_HostsSection):
     tls: _WrittenTls | None = None
     plain_tcp: Truth = False
     same_machine: Truth = False
-    listen: str | None = None
     python: str | None = None
     ssh: _Ssh = {}
     clock_limit: Duration = Field(default=5_000_000_000, gt=0)
@@ -237,7 +236,6 @@ def read_hosts(text: str, source: str, environment: Mapping[str, str]) -> HostsA
         None if found.tls is None else TlsFiles(**found.tls.model_dump()),
         found.plain_tcp,
         found.same_machine,
-        found.listen,
         found.workers or len(hosts) or None,
         found.clock_limit / 1e9,
         found.answer_within / 1e9,
@@ -272,10 +270,13 @@ def _check_whole(found: _WrittenHosts, document: Document) -> None:
 
 
 def _check_scheduler_alone(found: _WrittenHosts, document: Document) -> None:
-    """What is for SSH has no meaning beside a scheduler that runs already."""
+    """What is for SSH has no meaning with a scheduler that runs already, and TLS none without one."""
     if found.scheduler is None:
+        for key in ("tls", "plain_tcp"):
+            if getattr(found, key):
+                document.fail((key,), "is for a Dask scheduler: SSH encrypts by itself", "leave it out")
         return
-    for key in ("ssh", "python", "listen"):
+    for key in ("ssh", "python"):
         if getattr(found, key):
             document.fail((key,), "is for hosts that are reached by SSH", "leave it or `scheduler` out")
     for name, one in found.hosts.items():
@@ -285,8 +286,56 @@ def _check_scheduler_alone(found: _WrittenHosts, document: Document) -> None:
                 document.fail(place, "the scheduler knows its workers itself", "leave it out")
 
 
+_LISTED = re.compile(r"(?:([A-Za-z_][\w.-]*)@)?([\w.-]*)(?:\[([0-9,-]+)\]([\w.-]*))?", re.ASCII)
+_RANGE = re.compile(r"([0-9]{1,9})(?:-([0-9]{1,9}))?")
+
+
+def is_list(text: str) -> bool:
+    """Whether the value of --hosts names hosts, as `node[1-10]` does: a file has a slash or `.yaml`."""
+    return bool(text) and "/" not in text and not text.endswith((".yaml", ".yml"))
+
+
+def listed_hosts(text: str) -> HostsAsked:
+    """The hosts of a list as Slurm writes them: `node[1-3,07-10],gw,me@edge`. Raises SpecError."""
+    hosts: dict[str, HostAsked] = {}
+    for part in re.split(r",(?![^\[]*\])", text):
+        found = _LISTED.fullmatch(part)
+        if found is None or not part:
+            raise SpecError(
+                f"{part!r} is no name of a host",
+                "write node1,node2 or node[1-10]; write a file as ./NAME",
+                source="--hosts",
+            )
+        user, before, ranges, after = found.groups()
+        for middle in _numbers(ranges) if ranges else ("",):
+            address = name = _check_host_name(f"{before}{middle}{after or ''}")
+            if name in hosts:
+                raise SpecError(f"{name} is listed twice", "keep one of them", source="--hosts")
+            hosts[name] = HostAsked(name, address, ssh={"username": user} if user else {})
+        if len(hosts) > HOSTS_MAX:
+            raise SpecError(f"{text!r} names more than {HOSTS_MAX} hosts", "name fewer", source="--hosts")
+    return HostsAsked(tuple(hosts.values()), workers=len(hosts), source=f"--hosts {text}")
+
+
+def _numbers(ranges: str) -> Iterator[str]:
+    """Each number of `1-3,07-10`, as long as its range is written."""
+    for part in ranges.split(","):
+        found = _RANGE.fullmatch(part)
+        first, last = (int(found[1]), int(found[2] or found[1])) if found else (1, 0)
+        if found is None or last < first or last - first >= HOSTS_MAX:
+            raise SpecError(
+                f"[{ranges}] is no range of numbers", "write [1-10] or [1,3,5-7]", source="--hosts"
+            )
+        yield from (f"{number:0{len(found[1])}}" for number in range(first, last + 1))
+
+
 def asked_hosts(
-    file: Path | None, scheduler: str | None, workers: int | None, *, plain_tcp: bool, same_machine: bool
+    file: Path | str | None,
+    scheduler: str | None,
+    workers: int | None,
+    *,
+    plain_tcp: bool,
+    same_machine: bool,
 ) -> HostsAsked | None:
     """What options of a command line say together; None where they name no hosts. Raises UsageError."""
     if file is not None and scheduler is not None:
@@ -297,11 +346,11 @@ def asked_hosts(
         if workers is not None or plain_tcp or same_machine:
             raise SpecError(
                 "--workers, --plain-tcp and --same-machine are for many hosts",
-                "name them: --hosts FILE or --scheduler ADDRESS",
+                "name them: --hosts node[1-10], --hosts FILE or --scheduler ADDRESS",
             )
         return None
     if file is not None:
-        asked = load_hosts(file)
+        asked = listed_hosts(file) if isinstance(file, str) else load_hosts(file)
     else:
         try:
             asked = HostsAsked(scheduler=check_scheduler(scheduler))

@@ -1,0 +1,347 @@
+"""The transport by SSH: calls over the standard streams of OpenSSH's own program, one process a host.
+
+A host needs its SSH server and leadline, nothing else. Keys, agents, jump hosts and known hosts are those of
+`ssh HOST`. Nobody is asked for a password, and no unknown host is trusted: such a host is named with what ssh
+says. A connection that breaks is made again every few seconds, with another address.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import threading
+import time
+from asyncio.subprocess import PIPE, Process
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from leadline.errors import UsageError
+from leadline.foreign import parse_json
+from leadline.hosts.answers import ANSWER_BYTES_MAX
+from leadline.hosts.stdio import GREETING, HEADER
+from leadline.hosts.workers.calls import WORDS_MAX, CallResult, CrewWorker, value_of
+from leadline.hosts.workers.request import HostAsked, HostsAsked
+from leadline.interpreter import remote_command, remote_python
+
+_AT_ONCE = 64  # connections that are made at a time
+_NOISE_BYTES_MAX = 1 << 16  # what a login shell may print before the greeting
+_TALK_BYTES_MAX = 1 << 16  # of ssh's own messages
+_AGAIN_S = 3.0
+_SSH_FAILED = 255  # ssh(1): an error of its own; else the exit code is that of the command there
+_CALL_S = 60.0  # a host hears of its command at least so often
+_END_S = 5.0
+_OPTIONS = {
+    "BatchMode": "yes",  # no question can be answered here
+    "ClearAllForwardings": "yes",
+    "ServerAliveInterval": "15",
+    "ServerAliveCountMax": "4",
+}
+SERVER = "leadline.hosts.stdio"
+
+
+def ssh_command(host: HostAsked) -> list[str]:
+    """The arguments of the program that reaches a host's call server. Sources: ssh(1), ssh_config(5)."""
+    given = dict(host.ssh)
+    words = ["ssh", "-T"]
+    for name, value in _OPTIONS.items():
+        words += ["-o", f"{name}={value}"]
+    for config in given.get("config", ()):
+        words += ["-F", _expanded(config)]
+    for key in given.get("client_keys", ()):
+        words += ["-i", _expanded(key)]
+    if "known_hosts" in given:
+        words += ["-o", f'UserKnownHostsFile="{_expanded(given["known_hosts"])}"']
+    if "port" in given:
+        words += ["-p", str(given["port"])]
+    if "username" in given:
+        words += ["-l", str(given["username"])]
+    return [*words, "--", str(host.address), remote_command(remote_python(host.python), SERVER)]
+
+
+def _expanded(path: str) -> str:
+    return str(Path(path).expanduser())
+
+
+class LinkError(Exception):
+    """Why a host cannot be asked, in words that follow its name."""
+
+
+@dataclass
+class _Link:
+    """One process that reaches a host, and the calls that wait for its answers."""
+
+    host: HostAsked
+    address: str
+    process: Process
+    versions: Mapping[str, Any] = field(default_factory=dict)
+    waiting: dict[int, asyncio.Future[bytes]] = field(default_factory=dict)
+    talk: bytearray = field(default_factory=bytearray)
+    numbers: Iterator[int] = field(default_factory=lambda: itertools.count(1))
+
+    async def greeted(self) -> None:
+        """Read until the host says what is there. Raises LinkError."""
+        assert self.process.stdout is not None  # noqa: S101 - PIPE was asked for
+        noise = 0
+        while line := await self.process.stdout.readline():
+            if line.startswith(GREETING):
+                found = parse_json(line[len(GREETING) :])
+                if not isinstance(found, dict):
+                    break
+                self.versions = {str(name): str(value)[:WORDS_MAX] for name, value in found.items()}
+                return
+            noise += len(line)
+            if noise > _NOISE_BYTES_MAX:
+                raise LinkError("prints without end when it is logged in to")
+        raise LinkError(await self.death())
+
+    async def listen(self) -> None:
+        """Hand over answers until the process ends or sends what is no answer."""
+        stream = self.process.stdout
+        assert stream is not None  # noqa: S101
+        with suppress(asyncio.IncompleteReadError, ConnectionError):
+            while True:
+                number, size = HEADER.unpack(await stream.readexactly(HEADER.size))
+                if size > ANSWER_BYTES_MAX:
+                    return
+                data = await stream.readexactly(size)
+                future = self.waiting.pop(number, None)
+                if future is not None and not future.done():
+                    future.set_result(data)
+
+    async def hear(self) -> None:
+        """Keep the last that ssh and Python say there."""
+        stream = self.process.stderr
+        assert stream is not None  # noqa: S101
+        while data := await stream.read(1 << 12):
+            self.talk += data
+            del self.talk[:-_TALK_BYTES_MAX]
+
+    async def ask(self, name: str, arguments: Sequence[Any]) -> bytes:
+        """The answer to a call. Raises LinkError where the process ends before."""
+        import msgpack  # type: ignore[import-untyped]
+
+        data = msgpack.packb((name, arguments), unicode_errors="surrogateescape")
+        number = next(self.numbers)
+        answer: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
+        self.waiting[number] = answer
+        stream = self.process.stdin
+        assert stream is not None  # noqa: S101
+        try:
+            with suppress(ConnectionError):  # who reads its answers is about to say so
+                stream.write(HEADER.pack(number, len(data)) + data)
+                await stream.drain()
+            return await answer
+        finally:
+            self.waiting.pop(number, None)
+
+    async def death(self) -> str:
+        """Why the process ended, by the last that was said."""
+        with suppress(TimeoutError):
+            await asyncio.wait_for(self.process.wait(), _END_S)
+        lines = self.talk.decode("utf-8", "replace").strip().splitlines()
+        last = lines[-1].strip().removeprefix("ssh: ")[:WORDS_MAX] if lines else ""
+        code = self.process.returncode
+        if not self.versions:
+            failed = "cannot be reached by SSH" if code == _SSH_FAILED else "starts no leadline"
+            return f"{failed}: {last or f'exit code {code}'}"
+        how = "closed its output" if code is None else f"ended with exit code {code}"
+        return f"its SSH connection {how}{f': {last}' if last else ''}"
+
+    async def end(self) -> None:
+        """End the process: the host's side ends with its input."""
+        if self.process.stdin is not None:
+            self.process.stdin.close()
+        try:
+            await asyncio.wait_for(self.process.wait(), _END_S)
+        except TimeoutError:
+            with suppress(ProcessLookupError):
+                self.process.kill()
+            await self.process.wait()
+
+
+class SshTransport:
+    """The connections to the hosts of one command."""
+
+    place = "the SSH connections of this command"
+    process = "SSH connection"
+    gone_remedy = "see that `ssh HOST` works without a question"
+    unlike_remedy = "install there the leadline that is here, or name its Python in a hosts file: `python:`"
+
+    def __init__(self, hosts: Sequence[HostAsked]) -> None:
+        self._hosts = hosts
+        self._links: dict[str, _Link] = {}
+        self._notes: list[Callable[[str, str], None]] = []
+        self._gone: dict[str, str] = {}
+        self._numbers = itertools.count(1)
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._slots = asyncio.Semaphore(_AT_ONCE)
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, name="leadline-ssh", daemon=True)
+        self._thread.start()
+        self._closed = False
+
+    # -- as a transport -------------------------------------------------------------------------------
+
+    def workers(self) -> list[CrewWorker]:
+        """See `Transport`."""
+        return [CrewWorker(link.host.name, address) for address, link in list(self._links.items())]
+
+    async def versions(self, address: str, end: float) -> dict[str, Any]:
+        """As the host said when it was connected to."""
+        del end
+        link = self._links.get(address)
+        return dict(link.versions) if link is not None else {}
+
+    async def call(self, function: Callable[..., Any], address: str, arguments: Sequence[Any]) -> CallResult:
+        """See `Transport`."""
+        link = self._links.get(address)
+        if link is None:
+            return CallResult(problem=self._gone.get(address, "it is not connected"), lost=True)
+        try:
+            return value_of(function, await link.ask(function.__name__, arguments))
+        except LinkError as error:
+            return CallResult(problem=str(error), lost=True)
+
+    def runs(self) -> bool:
+        """See `Transport`: hosts have nothing in common that could be gone."""
+        return not self._closed
+
+    def within(self, doing: Callable[..., Any], *arguments: Any) -> Any:
+        """See `Transport`."""
+        waited = asyncio.run_coroutine_threadsafe(doing(*arguments), self._loop)
+        try:
+            return waited.result()
+        except KeyboardInterrupt:
+            waited.cancel()
+            raise
+
+    def on_loss(self, note: Callable[[str, str], None]) -> None:
+        """See `Transport`."""
+        self._notes.append(note)
+
+    # -- connections ----------------------------------------------------------------------------------
+
+    def connect(self, wait_s: float) -> dict[str, str]:
+        """Connect to all hosts; why not, by the name of each that cannot be asked."""
+        found: dict[str, str] = self.within(self._connect_all, wait_s)
+        return found
+
+    def close(self) -> None:
+        """End all connections."""
+        self._closed = True
+        with suppress(Exception):
+            self.within(self._close)
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join(_END_S)
+        if not self._thread.is_alive():
+            self._loop.close()
+
+    async def _connect_all(self, wait_s: float) -> dict[str, str]:
+        end = time.monotonic() + wait_s
+
+        async def one(host: HostAsked) -> str:
+            try:
+                await self._connect(host, end)
+            except LinkError as error:
+                return str(error)
+            return ""
+
+        problems = await asyncio.gather(*(one(host) for host in self._hosts))
+        return {host.name: why for host, why in zip(self._hosts, problems, strict=True) if why}
+
+    async def _connect(self, host: HostAsked, end: float) -> None:
+        """Raises LinkError."""
+        async with self._slots:
+            left_s = max(end - time.monotonic(), 1.0)
+            try:
+                process = await asyncio.create_subprocess_exec(
+                    *ssh_command(host), stdin=PIPE, stdout=PIPE, stderr=PIPE, start_new_session=True
+                )
+            except FileNotFoundError:
+                raise LinkError(
+                    "cannot be reached by SSH: there is no `ssh` here (package openssh-client)"
+                ) from None
+            link = _Link(host, f"ssh://{host.name}#{next(self._numbers)}", process)
+            hearing = asyncio.ensure_future(link.hear())
+            try:
+                await asyncio.wait_for(link.greeted(), left_s)
+            except (TimeoutError, LinkError, ValueError) as error:
+                await link.end()
+                await hearing
+                if isinstance(error, LinkError):
+                    raise
+                raise LinkError(f"does not answer within {left_s:.3g} s") from None
+            self._links[link.address] = link
+            self._keep(self._attend(link, hearing))
+
+    def _keep(self, doing: Any) -> None:
+        task = asyncio.ensure_future(doing)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _attend(self, link: _Link, hearing: asyncio.Future[None]) -> None:
+        """Listen to a host until its process ends; then connect again, for as long as this lasts."""
+        beating = asyncio.ensure_future(self._beat(link))
+        try:
+            await link.listen()
+        finally:
+            beating.cancel()
+        self._links.pop(link.address, None)
+        await link.end()
+        await hearing
+        why = await link.death()
+        self._gone[link.address] = why
+        for note in self._notes:
+            note(link.address, why)
+        for answer in list(link.waiting.values()):
+            if not answer.done():
+                answer.set_exception(LinkError(why))
+        while not self._closed:
+            await asyncio.sleep(_AGAIN_S)
+            with suppress(LinkError):
+                await self._connect(link.host, time.monotonic() + _CALL_S)
+                return
+
+    async def _beat(self, link: _Link) -> None:
+        """Call, that the host knows its command is there."""
+        while True:
+            await asyncio.sleep(_CALL_S)
+            with suppress(LinkError):
+                await link.ask("clock", ())
+
+    async def _close(self) -> None:
+        for task in list(self._tasks):
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await asyncio.gather(*(link.end() for link in self._links.values()), return_exceptions=True)
+
+
+@contextmanager
+def reached(asked: HostsAsked, gaps: dict[str, str] | None = None) -> Iterator[SshTransport]:
+    """Connections to the hosts of `asked`, for as long as the block lasts.
+
+    Raises UsageError where one cannot be asked. With `gaps` such hosts are named there, with the reason.
+    """
+    transport = SshTransport(asked.hosts)
+    try:
+        problems = transport.connect(asked.wait_s)
+        if problems and gaps is None:
+            raise _refused(problems, len(asked.hosts))
+        if gaps is not None:
+            gaps.update(problems)
+        yield transport
+    finally:
+        transport.close()
+
+
+def _refused(problems: Mapping[str, str], hosts: int) -> UsageError:
+    shown = [f"{name}: {why}" for name, why in list(problems.items())[:10]]
+    more = f"; and {len(problems) - 10} more" if len(problems) > 10 else ""
+    return UsageError(
+        f"{len(problems)} of {hosts} hosts cannot be asked by SSH. {'; '.join(shown)}{more}",
+        "`ssh HOST PYTHON -m leadline --version` must work for each without a question; a hosts file names"
+        " users, keys and Pythons (docs/many-hosts.md)",
+    )

@@ -1,0 +1,214 @@
+"""Studies on hosts reached by SSH: a real server, real keys, connections that are refused or break."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+import psutil
+import pytest
+
+from leadline.store.reader import open_result
+from ssh_server import SSHD, ssh_server
+from support import command_line, wait_for_event
+
+LONG_S = 240  # of waits that take seconds where the machine is not busy
+pytestmark = pytest.mark.skipif(
+    not Path(SSHD).exists() or os.geteuid() != 0, reason="needs OpenSSH's server, as root"
+)
+STUDY = """\
+format: leadline.study/1
+blocks: 2
+limits: {reserve: 1M}
+defaults: {size: 4M, runtime: 500ms, time_based: true, engine: psync, direct: false}
+works:
+  seqwrite_64k: {rw: write, bs: 64k}
+"""
+
+
+@dataclass(frozen=True)
+class Site:
+    """A server of SSH, the directory of its keys, and a study."""
+
+    directory: Path
+    port: int
+    study: Path
+
+    def hosts(self, *lines: str, **ssh: object) -> Path:
+        """A hosts file of `lines`, each a host; `ssh` takes the place of what works."""
+        words = {
+            "port": self.port,
+            "username": "root",
+            "client_keys": f"[{self.directory}/id]",
+            "known_hosts": f"{self.directory}/known",
+        } | ssh
+        file = self.directory / "hosts.yaml"
+        options = ", ".join(f"{name}: {value}" for name, value in words.items())
+        hosts = "".join(f"  {line}\n" for line in lines)
+        file.write_text(f"same_machine: true\nwait: 30s\nssh: {{{options}}}\nhosts:\n{hosts}")
+        return file
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Iterator[Site]:
+    study = tmp_path / "study.yaml"
+    study.write_text(STUDY)
+    with ssh_server(tmp_path) as port:
+        yield Site(tmp_path, port, study)
+
+
+def run(*arguments: object, path: str | None = None) -> subprocess.CompletedProcess[str]:
+    words = command_line("run", *map(str, arguments))
+    environment = {**os.environ} | ({} if path is None else {"PATH": path})
+    return subprocess.run(words, capture_output=True, text=True, timeout=LONG_S, check=False, env=environment)
+
+
+def servers(directory: Path) -> list[int]:
+    """The processes on hosts that keep their state below `directory`."""
+    found = []
+    for process in psutil.process_iter():
+        with suppress(psutil.Error):
+            if process.environ().get("XDG_STATE_HOME", "").startswith(str(directory)):
+                found.append(process.pid)
+    return found
+
+
+def wait_until_none_is_left(directory: Path) -> None:
+    end = time.monotonic() + LONG_S
+    while servers(directory):
+        assert time.monotonic() < end, servers(directory)
+        time.sleep(0.05)
+
+
+ALPHA, BETA = "alpha: {address: 127.0.0.1}", "beta: {address: 127.0.0.1}"
+
+
+def test_a_command_that_is_killed_leaves_nothing_and_its_study_goes_on(site: Site, target: Path) -> None:
+    out = site.directory / "out"
+    hosts = site.hosts(ALPHA, BETA)
+    words = command_line(
+        "run", str(site.study), "--target", f"here={target}", "-o", str(out), "--hosts", str(hosts)
+    )
+    with subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
+        wait_for_event(out, "trial_finished", LONG_S)
+        process.kill()
+    wait_until_none_is_left(site.directory)
+    assert list(target.iterdir()) == []
+    resumed = run("--resume", out)
+    assert resumed.returncode == 0, resumed.stderr
+    assert "2 of 2 hosts are ready: alpha, beta" in resumed.stderr
+    assert [row.hosts for row in open_result(out).trials()] == [2, 2]
+    wait_until_none_is_left(site.directory)
+    assert list(target.iterdir()) == []
+
+
+def test_a_host_whose_connection_breaks_is_taken_back(site: Site, target: Path) -> None:
+    out = site.directory / "out"
+    hosts = site.hosts(ALPHA, BETA)
+    words = command_line(
+        "run", str(site.study), "--target", f"here={target}", "-o", str(out), "--hosts", str(hosts)
+    )
+    words += ["--lost", "retry", "--set", "defaults.runtime=3s"]
+    with subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) as process:
+        wait_for_event(out, "trial_started", LONG_S)
+        links = [one for one in psutil.Process(process.pid).children() if one.name() == "ssh"]
+        assert len(links) == 2
+        links[0].send_signal(signal.SIGKILL)
+        _, errors = process.communicate(timeout=LONG_S)
+    assert process.returncode == 0, errors
+    assert "host_back" in (out / "events.jsonl").read_text()
+    assert [row.hosts for row in open_result(out).trials()] == [2, 2]
+    wait_until_none_is_left(site.directory)
+    assert list(target.iterdir()) == []
+
+
+def test_an_interrupt_ends_all_hosts(site: Site, target: Path) -> None:
+    out = site.directory / "out"
+    hosts = site.hosts(ALPHA, BETA)
+    words = command_line(
+        "run", str(site.study), "--target", f"here={target}", "-o", str(out), "--hosts", str(hosts)
+    )
+    words += ["--set", "defaults.runtime=60s"]
+    with subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) as process:
+        wait_for_event(out, "trial_started", LONG_S)
+        process.send_signal(signal.SIGINT)
+        _, errors = process.communicate(timeout=LONG_S)
+    assert process.returncode == 130, errors
+    wait_until_none_is_left(site.directory)
+    assert list(target.iterdir()) == []
+
+
+def noisy(directory: Path) -> Path:
+    """A Python that prints before it runs, as a shell's start-up file does."""
+    script = directory / "python"
+    script.write_text(f'#!/bin/sh\necho "Welcome to the cluster"\nexec {sys.executable} "$@"\n')
+    script.chmod(0o755)
+    return script
+
+
+def test_what_a_login_prints_is_passed_over(site: Site, target: Path) -> None:
+    hosts = site.hosts(f"alpha: {{address: 127.0.0.1, python: {noisy(site.directory)}}}")
+    done = run(site.study, "--target", f"here={target}", "-o", site.directory / "out", "--hosts", hosts)
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize(
+    ("host", "ssh", "words"),
+    [
+        (ALPHA, {"known_hosts": "/dev/null"}, "Host key verification failed"),
+        (ALPHA, {"client_keys": "[/nonexistent]"}, "Permission denied"),
+        (
+            ALPHA,
+            {"port": 1},
+            "cannot be reached by SSH: connect to host 127.0.0.1 port 1: Connection refused",
+        ),
+        ("alpha: {address: 127.0.0.1, python: /usr/bin/python3}", {}, "starts no leadline: /usr/bin/python3"),
+        ("alpha: {address: 127.0.0.1, python: /nonexistent}", {}, "No such file or directory"),
+    ],
+    ids=["unknown key", "refused key", "no server", "no leadline", "no Python"],
+)
+def test_a_host_that_cannot_be_asked_is_named_and_nothing_starts(
+    site: Site, target: Path, host: str, ssh: dict[str, object], words: str
+) -> None:
+    if "python3" in host:  # one that finds this package by its environment has leadline
+        script = site.directory / "bare"
+        script.write_text('#!/bin/sh\nexec /usr/bin/python3 -I "$@"\n')
+        script.chmod(0o755)
+        host = host.replace("/usr/bin/python3", str(script))
+    out = site.directory / "out"
+    done = run(site.study, "--target", f"here={target}", "-o", out, "--hosts", site.hosts(host, **ssh))
+    assert done.returncode == 2, done.stderr
+    assert "1 of 1 hosts cannot be asked by SSH. alpha: " in done.stderr
+    assert words in done.stderr
+    assert not out.exists()
+    assert list(target.iterdir()) == []
+
+
+def test_a_host_without_ssh_here(site: Site, target: Path) -> None:
+    bare = site.directory / "bin"
+    bare.mkdir()
+    for program in ("sh", "env"):
+        (bare / program).symlink_to(str(shutil.which(program)))
+    done = run(
+        site.study,
+        "--target",
+        f"here={target}",
+        "-o",
+        site.directory / "out",
+        "--hosts",
+        "node[1-2]",
+        path=str(bare),
+    )
+    assert done.returncode == 2
+    assert (
+        "2 of 2 hosts cannot be asked by SSH. node1: cannot be reached by SSH: there is no `ssh` here"
+        in done.stderr
+    )
