@@ -9,9 +9,9 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use leadline_engine::job::AnyJob;
+use leadline_engine::AnyJob;
+use leadline_engine::schemes;
 use leadline_engine::schemes::Location;
-use leadline_engine::{trial, volume};
 use serde_json::{Value, json};
 
 const DIRECTORY: &str = "/storm";
@@ -42,7 +42,7 @@ fn run() -> Result<(), String> {
     }
     for url in urls {
         let location = Location::parse(url).map_err(|error| error.to_string())?;
-        let volume = volume::connect(&location).map_err(|error| error.words())?;
+        let volume = schemes::connect(&location).map_err(|error| error.words())?;
         volume
             .make_directory(DIRECTORY)
             .map_err(|error| error.words())?;
@@ -90,7 +90,7 @@ fn trials(directory: &Path, own: &Value, depth: u32) -> Result<(), String> {
         }
         let job = AnyJob::parse(&job.to_string()).map_err(words)?;
         let record = directory.join("record");
-        let summary = trial::run(job, &record, None, &|| None).map_err(words)?;
+        let summary = job.run(&record, None, &|| None).map_err(words)?;
         std::fs::remove_file(record).map_err(|error| error.to_string())?;
         let (state, error) = (&summary["state"], &summary["error"]);
         let line = format!("{} {rw}: {state} {error}", own["engine"]);

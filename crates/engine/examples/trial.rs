@@ -6,8 +6,7 @@ use std::io::Write;
 use std::path::Path;
 use std::process::ExitCode;
 
-use leadline_engine::job::AnyJob;
-use leadline_engine::trial;
+use leadline_engine::AnyJob;
 
 fn main() -> ExitCode {
     match run() {
@@ -28,9 +27,10 @@ fn run() -> Result<(), String> {
     let job = AnyJob::parse(&text).map_err(|error| error.to_string())?;
     let never = || None;
     let answer = match what.as_str() {
-        "layout" => trial::lay_out(&job, &never)
+        "layout" => job
+            .lay_out(&never)
             .map(|laid_out| serde_json::json!({ "files": laid_out.files })),
-        _ => trial::run(job, Path::new(record), None, &never),
+        _ => job.run(Path::new(record), None, &never),
     };
     let answer = answer.map_err(|error| error.to_string())?;
     writeln!(std::io::stdout(), "{answer}").map_err(|error| error.to_string())

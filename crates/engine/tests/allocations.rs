@@ -5,9 +5,8 @@ use std::alloc::{GlobalAlloc, Layout, System};
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
-use leadline_engine::job::AnyJob;
+use leadline_engine::AnyJob;
 use leadline_engine::sys::clock::unix_ns;
-use leadline_engine::trial;
 use serde_json::{Value, json};
 
 /// More than the set-up of a trial's threads needs.
@@ -94,10 +93,10 @@ type MakeJob = fn(&Path, &Value) -> AnyJob;
 fn allocations(make: MakeJob, changes: &Value) -> (u64, usize) {
     let directory = tempfile::tempdir().expect("a temporary directory");
     let job = make(directory.path(), changes);
-    trial::lay_out(&job, &|| None).expect("the layout succeeds");
+    job.lay_out(&|| None).expect("the layout succeeds");
     NOTED.store(0, Ordering::Relaxed);
     let record = directory.path().join("record");
-    let summary = trial::run(job, &record, None, &|| None).expect("the trial runs");
+    let summary = job.run(&record, None, &|| None).expect("the trial runs");
     assert_eq!(summary["state"], "complete", "{}", summary["error"]);
     let noted = NOTED.load(Ordering::Relaxed);
     assert!((1..NOTED_MAX).contains(&noted), "set-up allocates: {noted}");

@@ -6,9 +6,8 @@ use std::net::{TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
-use leadline_engine::schemes::Location;
+use leadline_engine::schemes::{self, Location};
 use leadline_engine::sys::file::OpenHow;
-use leadline_engine::volume;
 
 const MOUNT: u32 = 100_005;
 /// The client wants exactly the rights that it asked about.
@@ -125,7 +124,7 @@ fn after_a_call_that_was_not_answered_in_time_the_next_ones_are_refused() {
     }
     let (server, port) = serve();
     let url = format!("nfs://127.0.0.1:{port}/export?version=3&mountport={port}&timeout=1");
-    let volume = volume::connect(&Location::parse(&url).unwrap()).unwrap();
+    let volume = schemes::connect(&Location::parse(&url).unwrap()).unwrap();
     let how = OpenHow::default();
     let file = volume.open("/file", how, u64::from(FILE_BYTES)).unwrap();
     let mut bytes = [0; 64];

@@ -12,10 +12,9 @@ mod volume;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use leadline_engine::job::AnyJob;
 use leadline_engine::replay::Script;
-use leadline_engine::trial::{self, check};
-use leadline_engine::{Job, histogram, schemes};
+use leadline_engine::trial::check;
+use leadline_engine::{AnyJob, Job, histogram, schemes};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList};
 use serde_json::Value;
@@ -61,7 +60,7 @@ fn engines(py: Python<'_>) -> PyResult<Bound<'_, PyList>> {
 #[pyo3(name = "layout")]
 fn lay_out<'py>(py: Python<'py>, job_json: &str) -> PyResult<Bound<'py, PyAny>> {
     let job = AnyJob::parse(job_json).map_err(errors::engine)?;
-    let laid_out = detach::detached(py, |signal| trial::lay_out(&job, signal))?;
+    let laid_out = detach::detached(py, |signal| job.lay_out(signal))?;
     convert::json(py, &plain(&laid_out))
 }
 
@@ -76,9 +75,7 @@ fn run_trial<'py>(
 ) -> PyResult<Bound<'py, PyAny>> {
     let job = AnyJob::parse(job_json).map_err(errors::engine)?;
     let place = meeting.map(|meeting| Arc::clone(&meeting.place));
-    let summary = detach::detached(py, |signal| {
-        trial::run(job, &record_path, place.as_deref(), signal)
-    })?;
+    let summary = detach::detached(py, |signal| job.run(&record_path, place.as_deref(), signal))?;
     convert::json(py, &summary)
 }
 

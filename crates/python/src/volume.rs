@@ -107,7 +107,7 @@ impl Volume {
     #[new]
     fn new(py: Python<'_>, url: &str) -> PyResult<Self> {
         let location = Location::parse(url).map_err(errors::engine)?;
-        let inner = detached(py, || volume::connect(&location))?;
+        let inner = detached(py, || leadline_engine::schemes::connect(&location))?;
         Ok(Self { inner })
     }
 

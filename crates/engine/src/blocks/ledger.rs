@@ -9,15 +9,12 @@ use std::path::Path;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use crate::error::EngineError;
+use crate::geometry::{BLOCK_BYTES, LEDGER_ENTRY_BYTES};
 use crate::job::Job;
-use crate::pattern::{BLOCK_BYTES, Stamp};
-
-/// A ledger may take no more: for 1 TiB of data.
-pub const LEDGER_MAX_BYTES: u64 = 1 << 30;
+use crate::pattern::Stamp;
 
 const MAGIC: u64 = u64::from_le_bytes(*b"LLledg1\n");
 const HEADER_WORDS: usize = 4;
-const ENTRY_BYTES: u64 = 4;
 
 // An entry, from its lowest bit: 27 bits of writings, 3 of what was found, and two flags.
 const WRITINGS: u32 = (1 << 27) - 1;
@@ -50,14 +47,6 @@ pub struct Ledger {
 }
 
 impl Ledger {
-    /// Memory that the ledger of `job` takes.
-    pub fn bytes(job: &Job) -> u64 {
-        let files = u64::from(job.owners()) * u64::from(job.nrfiles);
-        files
-            .saturating_mul(blocks_of(job))
-            .saturating_mul(ENTRY_BYTES)
-    }
-
     /// Of files that `layout` of this very job has written.
     pub fn laid_out(job: &Job) -> Self {
         Self::of(job, 1)
@@ -69,10 +58,10 @@ impl Ledger {
     }
 
     fn of(job: &Job, writings: u32) -> Self {
-        let count = Self::bytes(job) / ENTRY_BYTES;
+        let count = job.ledger_bytes() / LEDGER_ENTRY_BYTES;
         Self {
             seed: job.seed,
-            blocks_per_file: blocks_of(job),
+            blocks_per_file: job.blocks_per_file(),
             entries: (0..count).map(|_| AtomicU32::new(writings)).collect(),
         }
     }
@@ -100,7 +89,7 @@ impl Ledger {
         }
         this.seed = word(1);
         for entry in &mut this.entries {
-            let mut bytes = [0; ENTRY_BYTES as usize];
+            let mut bytes = [0; LEDGER_ENTRY_BYTES as usize];
             file.read_exact(&mut bytes).map_err(refused)?;
             *entry.get_mut() = u32::from_le_bytes(bytes);
         }
@@ -257,10 +246,6 @@ impl Ledger {
             && within
             && self.index(stamp.file, stamp.offset) < self.entries.len()
     }
-}
-
-fn blocks_of(job: &Job) -> u64 {
-    job.file_bytes().div_ceil(BLOCK_BYTES as u64)
 }
 
 #[cfg(test)]

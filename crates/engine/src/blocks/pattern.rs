@@ -10,12 +10,11 @@
 //! magic's last byte gives that share in percent. A duplicate carries the header of the one block that it equals.
 
 use crate::distribution::scaled;
+pub use crate::geometry::BLOCK_BYTES;
 use crate::job::Job;
 use crate::random::{Random, mix};
 use crate::sys::lanes::{Lanes, Width};
 
-/// The unit of patterns and of verification.
-pub const BLOCK_BYTES: usize = 4096;
 const MAGIC_RANDOM: u64 = u64::from_le_bytes(*b"LLblk1r\n");
 const MAGIC_UNIFORM: u64 = u64::from_le_bytes(*b"LLblk1u\n");
 /// The last byte is the percentage of zeros.

@@ -11,6 +11,7 @@ use crate::io::exchange::Exchange;
 use crate::io::{
     Completion, Direction, Engine, Operation, Queueing, Setup, location_of, no_memory, refused,
 };
+use crate::schemes;
 use crate::sync::Arc;
 use crate::sys::buffer::AlignedBuffer;
 use crate::sys::file::OpenHow;
@@ -41,7 +42,7 @@ impl Engine for Pooled {
 
     fn start(setup: &Setup) -> Result<Self, Failure> {
         let location = location_of(setup)?;
-        let volume = volume::connect(location).map_err(refused)?;
+        let volume = schemes::connect(location).map_err(refused)?;
         let files = open_all(volume.as_ref(), setup)?;
         let shared = Arc::new(Shared::default());
         let mut buffers = Vec::with_capacity(setup.depth as usize);
@@ -84,7 +85,7 @@ type Files = Arc<[Arc<dyn Handle>]>;
 fn open_all(volume: &dyn Volume, setup: &Setup) -> Result<Files, Failure> {
     let open = |path: &PathBuf| {
         let name = volume::name_of(path).map_err(refused)?;
-        volume::open_checked(volume, name, setup).map_err(refused)
+        volume::open_checked(volume, name, setup.how, setup.file_bytes).map_err(refused)
     };
     setup.files.iter().map(open).collect()
 }

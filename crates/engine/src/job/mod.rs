@@ -1,8 +1,8 @@
 //! A job in fio's vocabulary, every default explicit. Knows nothing of how I/O is done.
 //!
-//! `rules` refuses contradictions, `any` reads a job of any kind.
+//! `geometry` says where its operations may go, `rules` refuses contradictions.
 
-mod any;
+pub mod geometry;
 mod rules;
 #[cfg(test)]
 pub mod tests;
@@ -13,11 +13,10 @@ use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::distribution::Distribution;
 use crate::error::EngineError;
-use crate::geometry::Shared;
 use crate::schemes::{EngineName, Location};
 use crate::sizes::Split;
 
-pub use any::AnyJob;
+use geometry::Shared;
 pub use rules::{FILES_MAX, require, require_common, require_location, require_times};
 
 /// The format of the JSON that `Job::parse` reads.

@@ -2,12 +2,10 @@
 
 use std::path::Path;
 
+use super::geometry::{BLOCK_BYTES, Shared};
 use super::{FORMAT, Job, ReadBack, ReadWrite};
-use crate::blocks::ledger::{LEDGER_MAX_BYTES, Ledger};
 use crate::distribution::Distribution;
 use crate::error::EngineError;
-use crate::geometry::Shared;
-use crate::pattern::BLOCK_BYTES;
 use crate::schemes::{EngineName, Location};
 
 const INTERVAL_NS: std::ops::RangeInclusive<u64> = 100_000_000..=10_000_000_000;
@@ -17,6 +15,8 @@ const DEPTH_MAX: u32 = 4096;
 /// Of the files that are laid out for one job.
 pub const FILES_MAX: u64 = 1 << 20;
 const BUFFERS_MAX_BYTES: u64 = 64 << 30;
+/// A ledger may take no more: for 1 TiB of data.
+const LEDGER_MAX_BYTES: u64 = 1 << 30;
 const MAP_BLOCKS_MAX: u64 = 1 << 31;
 
 /// What holds for jobs of every kind: the format that is meant, names, and the interval of the record.
@@ -247,7 +247,7 @@ impl Job {
              false, or a smaller share"
                 .to_owned()
         })?;
-        let bytes = Ledger::bytes(self);
+        let bytes = self.ledger_bytes();
         require(bytes <= LEDGER_MAX_BYTES, || {
             format!(
                 "verify: to know what was written takes {bytes} bytes of memory for these files, more than \

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::error::EngineError;
 use crate::job::{self, located, present, require, require_common};
 use crate::schemes::Location;
+use crate::volume::names::Operation;
 
 /// The format of the JSON that `MetadataJob::parse` reads.
 pub const FORMAT: &str = "leadline.metadata/1";
@@ -17,51 +18,6 @@ const FILES_MAX: u64 = 10_000_000_000;
 const DEPTH_MAX: u32 = 100;
 const DIRECTORIES_MAX: u64 = 1 << 20;
 const FILE_BYTES_MAX: u64 = 1 << 30;
-
-/// One kind of operation; each is a phase of its own.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Operation {
-    Create,
-    Open,
-    Stat,
-    Readdir,
-    Rename,
-    Unlink,
-    Mkdir,
-    Rmdir,
-    FirstByte,
-}
-
-impl Operation {
-    /// Every operation, in the order of the enumeration.
-    pub const ALL: &[Self] = &[
-        Self::Create,
-        Self::Open,
-        Self::Stat,
-        Self::Readdir,
-        Self::Rename,
-        Self::Unlink,
-        Self::Mkdir,
-        Self::Rmdir,
-        Self::FirstByte,
-    ];
-
-    /// The word for it in jobs, records and tables.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Create => "create",
-            Self::Open => "open",
-            Self::Stat => "stat",
-            Self::Readdir => "readdir",
-            Self::Rename => "rename",
-            Self::Unlink => "unlink",
-            Self::Mkdir => "mkdir",
-            Self::Rmdir => "rmdir",
-            Self::FirstByte => "first_byte",
-        }
-    }
-}
 
 /// One trial's metadata job. `files` is per numjob, and is the number of directories for mkdir and rmdir.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

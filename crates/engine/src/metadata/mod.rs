@@ -11,5 +11,5 @@ mod summary;
 mod thread;
 mod tree;
 
-pub use job::{FORMAT, MetadataJob, Operation};
+pub use job::{FORMAT, MetadataJob};
 pub use runner::run;

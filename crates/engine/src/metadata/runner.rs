@@ -9,7 +9,7 @@ use leadline_record::{RecordError, Writer};
 use serde::Serialize;
 use serde_json::Value;
 
-use super::job::{MetadataJob, Operation};
+use super::job::MetadataJob;
 use super::shared::{Lap, Shared};
 use super::steps::{self, CONNECT, MAKE_TREE, Step};
 use super::summary::{Phase, Summary, ThreadSum};
@@ -23,6 +23,7 @@ use crate::trial::parts::{Pending, Upto};
 use crate::trial::progress::Progress;
 use crate::trial::runner::{self, Crew, Runner, Terms, Trial};
 use crate::trial::watch::{Alarm, DRAIN_AFTER_SIGNAL};
+use crate::volume::names::Operation;
 
 /// Runs `job`, writing its record to `record_path` as it goes; returns the summary.
 ///

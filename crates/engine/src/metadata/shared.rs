@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU64};
 use std::sync::{Condvar, Mutex};
 
-use super::job::{MetadataJob, Operation};
+use super::job::MetadataJob;
 use super::steps::Step;
 use crate::pattern::Pattern;
 use crate::sys::clock::Clock;
@@ -11,6 +11,7 @@ use crate::sys::process::CpuTime;
 use crate::trial::context::lock;
 use crate::trial::parts::Parts;
 use crate::trial::watch::Alarm;
+use crate::volume::names::Operation;
 
 /// How a thread fared in a step. Times are ns since the trial's start.
 #[derive(Debug, Clone, Copy, Default)]

@@ -1,7 +1,8 @@
 //! What one pass of a metadata job consists of: the phases that were asked for, and around them the unmeasured
 //! steps that make what they need and remove what they leave.
 
-use super::job::{MetadataJob, Operation};
+use super::job::MetadataJob;
+use crate::volume::names::Operation;
 
 /// The first letter of what a step works on.
 pub const FILE: u8 = b'f';

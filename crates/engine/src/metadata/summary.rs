@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value, json};
 
-use super::job::Operation;
 use super::shared::Lap;
 use crate::sys::process::CpuTime;
 use crate::trial::{Ending, ThreadRow, threads_json};
+use crate::volume::names::Operation;
 
 /// All passes of one operation. `elapsed_ns` is from the first thread's start to the last one's end, pass by pass.
 #[derive(Debug, Clone, Copy, Default)]

@@ -5,7 +5,6 @@ use std::ffi::CString;
 use std::path::Path;
 use std::sync::atomic::Ordering;
 
-use super::job::Operation;
 use super::shared::{Lap, Shared};
 use super::steps::{NOTHING, RENAMED, Step, TREE};
 use super::tree::Tree;
@@ -13,14 +12,15 @@ use crate::error::Failure;
 use crate::histogram::Counts;
 use crate::io::refused;
 use crate::pattern::Stamp;
+use crate::schemes::{self, LocalNames};
 use crate::sys::buffer::AlignedBuffer;
 use crate::sys::metadata::Name;
 use crate::sys::process::{own_file_table, thread_cpu, thread_id};
 use crate::trial::context::lock;
 use crate::trial::parts::Part;
 use crate::trial::runner::guarded;
-use crate::volume::names::Names;
-use crate::volume::{self, LocalNames, VolumeError};
+use crate::volume::names::{Names, Operation};
+use crate::volume::{self, VolumeError};
 
 const CHUNK_BYTES: u64 = 1 << 20;
 /// What one call lists at most, as libc's readdir asks for.
@@ -71,7 +71,7 @@ fn work(shared: &Shared, number: u32) {
         };
     };
     // Held beside the names, so that all threads use one connection.
-    let volume = volume::connect(location);
+    let volume = schemes::connect(location);
     let names = volume
         .as_ref()
         .map_err(Clone::clone)

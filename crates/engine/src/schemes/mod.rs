@@ -1,33 +1,29 @@
-//! What leadline moves data through: one folder a scheme, one line in the table. All that anybody asks about a scheme
-//! or its engines is a field here; nothing else in the program knows one by its name.
+//! Where leadline moves data: one folder a scheme, one line in the table. All that anybody asks about a scheme or its
+//! engines is a field here; nothing else in the program knows one by its name. What its engines do is in `engines`.
 
 mod cephfs;
 mod engine_name;
 mod local;
 mod location;
-mod nfs;
+pub(crate) mod nfs;
 mod null;
 mod options;
 mod password;
-mod rados;
-mod radosstriper;
-mod root;
-mod s3;
+pub(crate) mod rados;
+pub(crate) mod radosstriper;
+pub(crate) mod root;
+pub(crate) mod s3;
 mod smb;
 
-use std::sync::Arc;
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use serde::Serialize;
 
 use crate::error::EngineError;
-use crate::io::one_at_a_time::OneAtATime;
-use crate::io::{Blocking, Queueing};
-use crate::metadata::Operation;
 use crate::sys::library::Missing;
-use crate::transfer::{self, Transfers};
-use crate::trial::context::Context;
-use crate::volume::{Outcome, Volume};
-use crate::worker::{self, Worker};
+use crate::volume::names::Operation;
+use crate::volume::{Outcome, Volume, VolumeError};
 pub use engine_name::EngineName;
 pub use local::{Local, LocalNames};
 pub use location::Location;
@@ -49,6 +45,25 @@ pub static SCHEMES: &[&Scheme] = &[
 
 /// What a process with a trial takes whatever it does, and a library once.
 const PROCESS_BYTES: u64 = 64 << 20;
+
+/// The connections of this process: one for all threads and trials that use one location.
+static CONNECTED: Mutex<Option<HashMap<String, Weak<dyn Volume>>>> = Mutex::new(None);
+
+/// The storage of `location`, connected once in this process while anybody uses it.
+pub fn connect(location: &Location) -> Outcome<Arc<dyn Volume>> {
+    let mut connected = CONNECTED.lock().unwrap_or_else(PoisonError::into_inner);
+    let table = connected.get_or_insert_default();
+    if let Some(volume) = table.get(&location.url).and_then(Weak::upgrade) {
+        return Ok(volume);
+    }
+    let Some(connect) = location.described().connect else {
+        let remedy = format!("engine {} needs no connection", location.engine().name());
+        return Err(VolumeError::new(libc::EINVAL, "connect", &location.url).with_remedy(&remedy));
+    };
+    let volume = connect(location)?;
+    table.insert(location.url.clone(), Arc::downgrade(&volume));
+    Ok(volume)
+}
 
 /// Where the data of a scheme come to lie.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -107,15 +122,13 @@ pub struct Engine {
     pub submission_thread: bool,
     /// What it takes of memory.
     pub memory: Memory,
-    #[serde(skip)]
-    pub loops: Loops,
     /// Why this host cannot use it, beside what its scheme lacks.
     #[serde(skip)]
     pub unavailable: fn() -> Option<String>,
 }
 
 impl Engine {
-    const fn new(name: &'static str, words: &'static str, loops: Loops) -> Self {
+    const fn new(name: &'static str, words: &'static str) -> Self {
         Self {
             name,
             words,
@@ -124,34 +137,8 @@ impl Engine {
             direct: true,
             submission_thread: false,
             memory: Memory::OWN_BUFFERS,
-            loops,
             unavailable: || None,
         }
-    }
-}
-
-/// What a thread does with an engine from the start of a trial to its end.
-#[derive(Debug, Clone, Copy)]
-pub struct Loops {
-    /// Of a job of data.
-    pub data: fn(&Context, u32),
-    /// Of a transfer.
-    pub stream: fn(&Transfers, u32),
-}
-
-/// With an engine that has several operations in flight.
-const fn queued<E: Queueing>() -> Loops {
-    Loops {
-        data: |context, thread| worker::run::<E>(context, thread, Worker::run_queued),
-        stream: transfer::run_stream::<E>,
-    }
-}
-
-/// With an engine that has one call at a time.
-const fn blocking<E: Blocking>() -> Loops {
-    Loops {
-        data: |context, thread| worker::run::<E>(context, thread, Worker::run_blocking),
-        stream: transfer::run_stream::<OneAtATime<E>>,
     }
 }
 

@@ -16,8 +16,8 @@ use crate::error::EngineError;
 use crate::sys::clock::Clock;
 use crate::sys::process::PeakMemory;
 use crate::trial::Ending;
-use crate::trial::context::{Context, ThreadEnd, lock};
-use crate::trial::data::DataTrial;
+use crate::trial::context::{ThreadEnd, lock};
+use crate::trial::data::{self, DataTrial};
 use crate::trial::layout::{self, LaidOut};
 use crate::trial::meeting::Meeting;
 use crate::trial::progress::Progress;
@@ -30,6 +30,7 @@ use crate::trial::watch::Alarm;
 /// requests are in the summary.
 pub fn run(
     job: TransferJob,
+    work: fn(&Transfers, u32),
     record_path: &Path,
     meeting: Option<&Meeting>,
     signal: Interrupts,
@@ -39,6 +40,7 @@ pub fn run(
     let memory = PeakMemory::from_here();
     let crew = TransferCrew {
         shared: Transfers::new(job),
+        work,
         log: std::sync::Mutex::new(log),
         memory,
     };
@@ -56,14 +58,16 @@ pub fn lay_out(job: &TransferJob, signal: Interrupts) -> Result<LaidOut, EngineE
 
 struct TransferCrew {
     shared: Transfers,
+    /// What each thread does with the job's engine.
+    work: fn(&Transfers, u32),
     /// The runner's thread alone takes it.
     log: std::sync::Mutex<Log>,
     memory: PeakMemory,
 }
 
 impl Crew for TransferCrew {
-    const DRAIN_AFTER_DEADLINE: Duration = <Context as Crew>::DRAIN_AFTER_DEADLINE;
-    const THREADS_ARE_CALLED: &'static str = <Context as Crew>::THREADS_ARE_CALLED;
+    const DRAIN_AFTER_DEADLINE: Duration = data::DRAIN_AFTER_DEADLINE;
+    const THREADS_ARE_CALLED: &'static str = data::LOAD_THREADS;
 
     fn job(&self) -> &impl Serialize {
         &self.shared.job
@@ -81,13 +85,13 @@ impl Crew for TransferCrew {
         format!("streams={}", self.shared.job.streams)
     }
     fn work(&self, thread: usize) {
-        (self.shared.job.engine.loops.stream)(&self.shared, thread as u32);
+        (self.work)(&self.shared, thread as u32);
     }
     fn thread_id(&self, thread: usize) -> i32 {
         self.shared.context.thread_id(thread)
     }
     fn dismiss(&self) {
-        self.shared.context.dismiss();
+        self.shared.context.start();
     }
     fn trial(&self, writer: Writer) -> impl Trial {
         TransferTrial {

@@ -10,6 +10,7 @@ use super::acks::MAGIC;
 use super::job::{FORMAT, TransferJob};
 use super::shared::Transfers;
 use super::{lay_out, run, stream};
+use crate::engines;
 use crate::error::{EngineError, Failure};
 use crate::io::{Completion, Engine, Operation, Queueing, Setup};
 use crate::sys::buffer::AlignedBuffer;
@@ -87,7 +88,8 @@ fn long(bytes: &[u8], at: usize) -> u64 {
 fn transferred(directory: &Path, changes: &Value) -> Value {
     let job = job_in(directory, changes);
     lay_out(&job, &|| None).unwrap();
-    run(job, &directory.join("record"), None, &|| None).unwrap()
+    let work = engines::loops(job.engine).stream;
+    run(job, work, &directory.join("record"), None, &|| None).unwrap()
 }
 
 #[test]
@@ -346,7 +348,8 @@ fn a_stop_in_the_middle_keeps_what_was_acknowledged() {
     let job = job_in(directory.path(), &changes);
     let looks = AtomicUsize::new(0);
     let signal = || (looks.fetch_add(1, Ordering::Relaxed) > 4).then_some(libc::SIGINT);
-    let summary = run(job, &directory.path().join("record"), None, &signal).unwrap();
+    let work = engines::loops(job.engine).stream;
+    let summary = run(job, work, &directory.path().join("record"), None, &signal).unwrap();
     assert_eq!(summary["state"], "interrupted");
     let found = records(directory.path());
     assert!(!found.is_empty());

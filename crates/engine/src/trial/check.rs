@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use serde::Serialize;
 
-use super::layout::all_files;
+use super::layout::{all_files, volume_of};
 use super::progress::Progress;
 use crate::Interrupts;
 use crate::blocks::ledger::Ledger;
@@ -72,7 +72,7 @@ pub fn check(job: &Job, signal: Interrupts) -> Result<Checked, EngineError> {
     };
     let look = Look {
         job,
-        volume: volume::of(job)?,
+        volume: volume_of(job)?,
         pattern: Pattern::of(job),
         ledger,
         signal,

@@ -92,6 +92,10 @@ impl Context {
         }
     }
 
+    pub fn thread_id(&self, thread: usize) -> i32 {
+        self.hands[thread].thread_id.load(Ordering::Relaxed)
+    }
+
     pub fn is_abandoned(&self) -> bool {
         self.abandon.load(Ordering::Relaxed)
     }

@@ -23,6 +23,10 @@ use crate::job::Job;
 use crate::sys::clock::Clock;
 use crate::sys::process::{CpuTime, process_cpu};
 
+/// What operations in flight get to end after the deadline.
+pub(crate) const DRAIN_AFTER_DEADLINE: Duration = Duration::from_millis(500);
+/// What the threads are called, with a number.
+pub(crate) const LOAD_THREADS: &str = "load";
 /// What a thread gets to notice that it should give up.
 const GIVE_UP: Duration = Duration::from_millis(500);
 
@@ -32,13 +36,15 @@ const GIVE_UP: Duration = Duration::from_millis(500);
 /// in the summary.
 pub fn run(
     job: Job,
+    work: Work,
     record_path: &Path,
     meeting: Option<&Meeting>,
     signal: Interrupts,
 ) -> Result<Value, EngineError> {
     let terms = Terms::accept(job.parent_pid, job.deadline_ns, meeting)?;
     let ledger = ledger_of(&job)?;
-    runner::run(Context::new(job, ledger), terms, record_path, signal)
+    let context = Context::new(job, ledger);
+    runner::run(DataCrew { context, work }, terms, record_path, signal)
 }
 
 /// What is known of the files of a job that is verified. A trial that does not come to its end leaves no ledger, as
@@ -69,36 +75,44 @@ fn ledger_of(job: &Job) -> Result<Option<Ledger>, EngineError> {
     Ok(Some(ledger))
 }
 
-impl Crew for Context {
-    const DRAIN_AFTER_DEADLINE: Duration = Duration::from_millis(500);
-    const THREADS_ARE_CALLED: &'static str = "load";
+/// What each thread does with the job's engine.
+pub(crate) type Work = fn(&Context, u32);
+
+struct DataCrew {
+    context: Context,
+    work: Work,
+}
+
+impl Crew for DataCrew {
+    const DRAIN_AFTER_DEADLINE: Duration = DRAIN_AFTER_DEADLINE;
+    const THREADS_ARE_CALLED: &'static str = LOAD_THREADS;
 
     fn job(&self) -> &impl Serialize {
-        &self.job
+        &self.context.job
     }
     fn clock(&self) -> &Clock {
-        &self.clock
+        &self.context.clock
     }
     fn alarm(&self) -> &Alarm {
-        &self.alarm
+        &self.context.alarm
     }
     fn threads(&self) -> usize {
-        self.hands.len()
+        self.context.hands.len()
     }
     fn threads_in_words(&self) -> String {
-        format!("numjobs={}", self.job.numjobs)
+        format!("numjobs={}", self.context.job.numjobs)
     }
     fn work(&self, thread: usize) {
-        (self.job.engine.loops.data)(self, thread as u32);
+        (self.work)(&self.context, thread as u32);
     }
     fn thread_id(&self, thread: usize) -> i32 {
-        self.hands[thread].thread_id.load(Ordering::Relaxed)
+        self.context.thread_id(thread)
     }
     fn dismiss(&self) {
-        self.start();
+        self.context.start();
     }
     fn trial(&self, writer: Writer) -> impl Trial {
-        DataTrial::new(self, writer)
+        DataTrial::new(&self.context, writer)
     }
 }
 

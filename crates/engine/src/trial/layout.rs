@@ -14,9 +14,10 @@ use crate::blocks::ledger::Ledger;
 use crate::error::EngineError;
 use crate::job::Job;
 use crate::pattern::{Pattern, Stamp};
+use crate::schemes::{self, Local};
 use crate::sys::buffer::AlignedBuffer;
 use crate::sys::file::OpenHow;
-use crate::volume::{self, Handle, Volume};
+use crate::volume::{self, Handle, Outcome, Volume};
 
 /// One write. Large enough for any file system to stream.
 const CHUNK_BYTES: usize = 1 << 20;
@@ -43,6 +44,14 @@ struct Work<'a> {
     begun: Instant,
     pattern: Pattern,
     volume: Arc<dyn Volume>,
+}
+
+/// What a job's files lie on.
+pub fn volume_of(job: &Job) -> Outcome<Arc<dyn Volume>> {
+    match &job.location {
+        Some(location) => schemes::connect(location),
+        None => Ok(Arc::new(Local::at(volume::own_directory(&job.directory)?))),
+    }
 }
 
 /// Writes all files of `job` with its pattern (generation 0), syncs them, and drops them from the page cache.
@@ -82,7 +91,7 @@ pub fn lay_out_some(
         error: Mutex::new(None),
         begun,
         pattern: Pattern::of(job),
-        volume: volume::of(job)?,
+        volume: volume_of(job)?,
     };
     let interrupted = std::thread::scope(|scope| {
         for _ in 0..streams {

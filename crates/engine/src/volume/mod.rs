@@ -3,17 +3,12 @@
 
 pub mod names;
 
-use std::collections::HashMap;
 use std::io;
 use std::path::Path;
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::Arc;
 use std::time::Instant;
 
 use crate::error::{EngineError, errno_words};
-use crate::io::Setup;
-use crate::job::Job;
-use crate::schemes::Location;
-pub use crate::schemes::{Local, LocalNames};
 use crate::sys::directory::OwnDirectory;
 use crate::sys::file::OpenHow;
 use names::Names;
@@ -172,25 +167,6 @@ pub trait Volume: Send + Sync {
     }
 }
 
-/// The connections of this process: one for all threads and trials that use one location.
-static CONNECTED: Mutex<Option<HashMap<String, Weak<dyn Volume>>>> = Mutex::new(None);
-
-/// The storage of `location`, connected once in this process while anybody uses it.
-pub fn connect(location: &Location) -> Outcome<Arc<dyn Volume>> {
-    let mut connected = CONNECTED.lock().unwrap_or_else(PoisonError::into_inner);
-    let table = connected.get_or_insert_default();
-    if let Some(volume) = table.get(&location.url).and_then(Weak::upgrade) {
-        return Ok(volume);
-    }
-    let Some(connect) = location.described().connect else {
-        let remedy = format!("engine {} needs no connection", location.engine().name());
-        return Err(VolumeError::new(libc::EINVAL, "connect", &location.url).with_remedy(&remedy));
-    };
-    let volume = connect(location)?;
-    table.insert(location.url.clone(), Arc::downgrade(&volume));
-    Ok(volume)
-}
-
 /// Whether a path that was read from storage lies in `directory`, and leads nowhere else by the way.
 pub fn lies_in(directory: &str, path: &str) -> bool {
     let inner = path
@@ -213,30 +189,27 @@ pub fn is_absent(directory: &str) -> VolumeError {
     VolumeError::new(libc::ENOENT, "list", directory)
 }
 
-/// What a job's files lie on.
-pub fn of(job: &Job) -> Outcome<Arc<dyn Volume>> {
-    match &job.location {
-        Some(location) => connect(location),
-        None => Ok(Arc::new(Local::at(own_directory(&job.directory)?))),
-    }
-}
-
 /// The directory that a job's files lie in, where the kernel mounts it.
 pub fn own_directory(path: &Path) -> Outcome<OwnDirectory> {
     OwnDirectory::open(path).map_err(|error| system(&error, "open", &path.display().to_string()))
 }
 
 /// Opens one of a job's files; one that is not fresh must have its full size.
-pub fn open_checked(volume: &dyn Volume, name: &str, setup: &Setup) -> Outcome<Arc<dyn Handle>> {
-    let file = volume.open(name, setup.how, setup.file_bytes)?;
-    if setup.how.fresh {
+pub fn open_checked(
+    volume: &dyn Volume,
+    name: &str,
+    how: OpenHow,
+    file_bytes: u64,
+) -> Outcome<Arc<dyn Handle>> {
+    let file = volume.open(name, how, file_bytes)?;
+    if how.fresh {
         return Ok(file);
     }
     let found = file.size();
     if found < 0 {
         return Err(VolumeError::new(-found as i32, "look at", name));
     }
-    check_size(name, found as u64, setup.file_bytes)?;
+    check_size(name, found as u64, file_bytes)?;
     Ok(file)
 }
 

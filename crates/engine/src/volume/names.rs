@@ -4,8 +4,55 @@
 use std::ffi::{CStr, CString};
 use std::path::Path;
 
+use serde::{Deserialize, Serialize};
+
 /// What an operation gives that the storage lacks.
 const LACKING: i32 = -libc::ENOTSUP;
+
+/// One kind of operation; each is a phase of its own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Operation {
+    Create,
+    Open,
+    Stat,
+    Readdir,
+    Rename,
+    Unlink,
+    Mkdir,
+    Rmdir,
+    FirstByte,
+}
+
+impl Operation {
+    /// Every operation, in the order of the enumeration.
+    pub const ALL: &[Self] = &[
+        Self::Create,
+        Self::Open,
+        Self::Stat,
+        Self::Readdir,
+        Self::Rename,
+        Self::Unlink,
+        Self::Mkdir,
+        Self::Rmdir,
+        Self::FirstByte,
+    ];
+
+    /// The word for it in jobs, records and tables.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Create => "create",
+            Self::Open => "open",
+            Self::Stat => "stat",
+            Self::Readdir => "readdir",
+            Self::Rename => "rename",
+            Self::Unlink => "unlink",
+            Self::Mkdir => "mkdir",
+            Self::Rmdir => "rmdir",
+            Self::FirstByte => "first_byte",
+        }
+    }
+}
 
 /// One thread's hold on the names of some storage: at most one directory is entered, and at most one file is open.
 ///

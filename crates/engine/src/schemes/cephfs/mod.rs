@@ -6,10 +6,9 @@ mod volume;
 use std::sync::Arc;
 
 use super::options::{CONF, KEYRING, USER, first, wrong_climb};
-use super::{Choice, Engine, Held, Memory, Reaches, Scheme, Storage, Word, Wrong, queued};
-use crate::io::pooled::Pooled;
-use crate::metadata::Operation;
+use super::{Choice, Engine, Held, Memory, Reaches, Scheme, Storage, Word, Wrong};
 use crate::sys::ceph::libcephfs::Libcephfs;
+use crate::volume::names::Operation;
 
 const WORDS: &str =
     "CephFS through libcephfs, without the kernel: as many threads as operations in flight";
@@ -58,7 +57,7 @@ pub static SCHEME: Scheme = Scheme {
         WORDS,
         &[Engine {
             memory: MEMORY,
-            ..Engine::new("libcephfs", WORDS, queued::<Pooled>())
+            ..Engine::new("libcephfs", WORDS)
         }],
     )
 };

@@ -1,15 +1,15 @@
 //! `nfs://`: an NFS export without the kernel.
 
-mod engine;
 mod names;
 mod volume;
 
 use std::sync::Arc;
 
 use super::options::{climbs, is_timeout};
-use super::{Choice, Engine, Location, Memory, Scheme, Wrong, queued};
-use crate::metadata::Operation;
+use super::{Choice, Engine, Location, Memory, Scheme, Wrong};
 use crate::sys::libnfs::Libnfs;
+use crate::volume::names::Operation;
+pub use volume::{open_in, session};
 
 const WORDS: &str = "an NFS export through libnfs, asynchronous, without the kernel and its cache";
 
@@ -33,7 +33,7 @@ pub static SCHEME: Scheme = Scheme {
         WORDS,
         &[Engine {
             memory: Memory::COPIED,
-            ..Engine::new("libnfs", WORDS, queued::<engine::Nfs>())
+            ..Engine::new("libnfs", WORDS)
         }],
     )
 };

@@ -1,18 +1,15 @@
 //! `rados://`: objects of a Ceph pool.
 
-mod engine;
 mod names;
 mod volume;
 
 use std::sync::Arc;
 
 use super::options::{CONF, KEYRING, USER, first, wrong_object_size};
-use super::{
-    Choice, Engine, Held, Location, Memory, Reaches, Scheme, Storage, Word, Wrong, queued,
-};
-use crate::metadata::Operation;
+use super::{Choice, Engine, Held, Location, Memory, Reaches, Scheme, Storage, Word, Wrong};
 use crate::sys::ceph::librados::Librados;
-pub use volume::Pool;
+use crate::volume::names::Operation;
+pub use volume::{Pool, object_name};
 
 const WORDS: &str =
     "objects of a Ceph pool through librados, asynchronous: no file system, no cache";
@@ -60,7 +57,7 @@ pub static SCHEME: Scheme = Scheme {
         WORDS,
         &[Engine {
             memory: MEMORY,
-            ..Engine::new("rados", WORDS, queued::<engine::Rados>())
+            ..Engine::new("rados", WORDS)
         }],
     )
 };

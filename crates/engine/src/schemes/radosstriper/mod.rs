@@ -1,16 +1,16 @@
 //! `radosstriper://`: files striped over the objects of a Ceph pool.
 
-mod engine;
 mod volume;
 
 use std::sync::Arc;
 
 use super::options::{CONF, KEYRING, USER, first};
 use super::rados::{pool_words, wrong_pool};
-use super::{Choice, Engine, Held, Location, Memory, Reaches, Scheme, Storage, Wrong, queued};
-use crate::metadata::Operation;
+use super::{Choice, Engine, Held, Location, Memory, Reaches, Scheme, Storage, Wrong};
 use crate::sys::ceph::librados::Librados;
 use crate::sys::ceph::libradosstriper::Libradosstriper;
+use crate::volume::names::Operation;
+pub use volume::{StripedPool, striped_name};
 
 const WORDS: &str = "files striped over a Ceph pool's objects through libradosstriper, as XRootD's Ceph plug-in keeps them";
 
@@ -51,7 +51,7 @@ pub static SCHEME: Scheme = Scheme {
         WORDS,
         &[Engine {
             memory: MEMORY,
-            ..Engine::new("radosstriper", WORDS, queued::<engine::RadosStriper>())
+            ..Engine::new("radosstriper", WORDS)
         }],
     )
 };
@@ -99,7 +99,7 @@ const CHOICES: &[Choice] = &[
 ];
 
 /// The layout in the URL's words.
-fn layout_words(location: &Location) -> String {
+pub fn layout_words(location: &Location) -> String {
     let word = |name: &str| format!("{name} {}", location.text(name));
     ["stripe_unit", "stripe_count", "object_size"]
         .map(word)

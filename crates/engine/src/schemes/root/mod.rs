@@ -1,15 +1,15 @@
 //! `root://`: files of an XRootD server.
 
-mod engine;
 mod names;
 mod volume;
 
 use std::sync::Arc;
 
 use super::options::{first, wrong_climb, wrong_timeout};
-use super::{Choice, Engine, Scheme, ThirdParty, Wrong, queued};
-use crate::metadata::Operation;
+use super::{Choice, Engine, Scheme, ThirdParty, Wrong};
 use crate::sys::xrootd::Xrootd;
+use crate::volume::names::Operation;
+pub use volume::Server;
 
 const WORDS: &str =
     "files of an XRootD server through its own client, asynchronous, with vector reads";
@@ -55,11 +55,7 @@ pub static SCHEME: Scheme = Scheme {
     },
     missing: || Xrootd::get().err(),
     connect: Some(|location| Ok(Arc::new(volume::Server::connect(location)?))),
-    ..Scheme::new(
-        "root",
-        WORDS,
-        &[Engine::new("xrootd", WORDS, queued::<engine::Xrootd>())],
-    )
+    ..Scheme::new("root", WORDS, &[Engine::new("xrootd", WORDS)])
 };
 
 const CHOICES: &[Choice] = &[

@@ -5,7 +5,6 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
 use super::names::ServerNames;
-use crate::io::Setup;
 use crate::schemes::Location;
 use crate::sys::file::OpenHow;
 use crate::sys::xrootd::{File, How, Manner, System, text};
@@ -156,17 +155,17 @@ impl Server {
     }
 
     /// One of a job's files; one that is not fresh must have its full size.
-    pub fn open_checked(&self, path: &str, setup: &Setup) -> Outcome<File> {
-        if setup.how.write {
+    pub fn open_checked(&self, path: &str, how: OpenHow, file_bytes: u64) -> Outcome<File> {
+        if how.write {
             self.note(path)?;
         }
-        let file = self.open_file(path, setup.how)?;
+        let file = self.open_file(path, how)?;
         let found = file.size();
         self.done(found, "look at", path)?;
-        if !setup.how.fresh && (found as u64) < setup.file_bytes {
+        if !how.fresh && (found as u64) < file_bytes {
             let remedy = format!(
                 "the file has {found} bytes and the job needs {}: lay it out first",
-                setup.file_bytes
+                file_bytes
             );
             return Err(self
                 .failed(-i64::from(libc::ENODATA), "open", path)

@@ -2,9 +2,8 @@
 
 mod connection;
 mod credentials;
-mod engine;
 mod names;
-mod objects;
+pub mod objects;
 mod store;
 mod volume;
 mod xml;
@@ -12,8 +11,11 @@ mod xml;
 use std::sync::Arc;
 
 use super::options::{climbs, first, is_timeout, wrong_object_size};
-use super::{Choice, Engine, Held, Location, Memory, Scheme, Word, Wrong, queued};
-use crate::metadata::Operation;
+use super::{Choice, Engine, Held, Location, Memory, Scheme, Word, Wrong};
+use crate::volume::names::Operation;
+pub use connection::Connection;
+pub use store::{Problem, Store};
+pub use volume::store;
 
 const WORDS: &str =
     "objects of an S3 bucket by HTTP, asynchronous: PUT, multi-part upload, ranged GET";
@@ -56,7 +58,7 @@ pub static SCHEME: Scheme = Scheme {
         WORDS,
         &[Engine {
             memory: MEMORY,
-            ..Engine::new("s3", WORDS, queued::<engine::S3>())
+            ..Engine::new("s3", WORDS)
         }],
     )
 };

@@ -6,10 +6,9 @@ mod volume;
 use std::sync::Arc;
 
 use super::options::{first, wrong_climb, wrong_timeout};
-use super::{Choice, Engine, Memory, Scheme, Wrong, queued};
-use crate::io::pooled::Pooled;
-use crate::metadata::Operation;
+use super::{Choice, Engine, Memory, Scheme, Wrong};
 use crate::sys::smb::Libsmbclient;
+use crate::volume::names::Operation;
 
 const WORDS: &str = "a share of an SMB server through libsmbclient: a connection and a thread for each operation in flight";
 
@@ -51,7 +50,7 @@ pub static SCHEME: Scheme = Scheme {
         WORDS,
         &[Engine {
             memory: Memory::COPIED,
-            ..Engine::new("libsmbclient", WORDS, queued::<Pooled>())
+            ..Engine::new("libsmbclient", WORDS)
         }],
     )
 };

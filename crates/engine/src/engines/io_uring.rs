@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use io_uring::types::{Fd, FsyncFlags, SubmitArgs, Timespec};
 use io_uring::{IoUring, cqueue, opcode, squeue};
 
-use super::files;
+use super::local::{first_deleted, forget, open_all};
 use crate::error::Failure;
 use crate::io::{Completion, Direction, Engine, Operation, Queueing, Setup};
 use crate::sys::buffer::{ALIGNMENT_BYTES, AlignedBuffer};
@@ -46,21 +46,6 @@ pub struct Ring {
     notes: Vec<String>,
 }
 
-/// Why this host has no io_uring; `None` when it has.
-pub fn unavailable_because() -> Option<String> {
-    match IoUring::new(2) {
-        Ok(_) => None,
-        Err(error) if error.raw_os_error() == Some(libc::ENOSYS) => {
-            Some("this kernel has no io_uring (it came with Linux 5.1); use psync".to_owned())
-        }
-        Err(error) if error.raw_os_error() == Some(libc::EPERM) => Some(
-            "io_uring is forbidden here (sysctl kernel.io_uring_disabled, or the container); use psync"
-                .to_owned(),
-        ),
-        Err(error) => Some(format!("io_uring cannot be set up: {error}")),
-    }
-}
-
 impl Engine for Ring {
     const BLOCKING: bool = false;
     const MOVES_DATA: bool = true;
@@ -78,7 +63,7 @@ impl Engine for Ring {
         let stride_bytes = setup.block_bytes.next_multiple_of(ALIGNMENT_BYTES);
         let mut this = Self {
             ring,
-            files: files::open_all(setup)?,
+            files: open_all(setup)?,
             buffer: Some(AlignedBuffer::new(stride_bytes * setup.depth as usize).map_err(memory)?),
             stride_bytes,
             in_flight: vec![false; setup.depth as usize],
@@ -110,11 +95,11 @@ impl Engine for Ring {
     }
 
     fn vanished(&mut self) -> Option<usize> {
-        files::first_deleted(&self.files)
+        first_deleted(&self.files)
     }
 
     fn forget(&mut self) {
-        files::forget(&self.files);
+        forget(&self.files);
     }
 }
 

@@ -4,10 +4,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::volume::{Pool, object_name};
 use crate::error::Failure;
 use crate::io::pieces::{Cut, InPieces, Piece, Pieced, pieces_max};
 use crate::io::{Direction, Operation, Setup, location_of, no_memory, refused};
+use crate::schemes::rados::{Pool, object_name};
 use crate::sys::ceph::librados::Context;
 use crate::sys::ceph::queue::{Action, Queue};
 use crate::volume;
@@ -30,7 +30,7 @@ impl Pieced for Objects {
         let mut files = Vec::with_capacity(setup.files.len());
         for path in &setup.files {
             let name = volume::name_of(path).map_err(refused)?;
-            volume::open_checked(&pool, name, setup).map_err(refused)?;
+            volume::open_checked(&pool, name, setup.how, setup.file_bytes).map_err(refused)?;
             files.push(name.to_owned());
         }
         let pieces = pieces_max(setup.block_bytes, Cut::At(object_bytes));

@@ -3,11 +3,11 @@
 
 use std::time::Duration;
 
-use super::volume::Server;
 use crate::error::Failure;
 use crate::io::{
     Completion, Direction, Engine, Operation, Queueing, Setup, location_of, no_memory, refused,
 };
+use crate::schemes::root::Server;
 use crate::sys::xrootd::{Part, Queue};
 use crate::volume;
 
@@ -38,7 +38,11 @@ impl Engine for Xrootd {
         let mut files = Vec::with_capacity(setup.files.len());
         for path in &setup.files {
             let name = volume::name_of(path).map_err(refused)?;
-            files.push(server.open_checked(name, setup).map_err(refused)?);
+            files.push(
+                server
+                    .open_checked(name, setup.how, setup.file_bytes)
+                    .map_err(refused)?,
+            );
         }
         let queue =
             Queue::new(files, setup.depth, setup.block_bytes).map_err(|error| no_memory(&error))?;

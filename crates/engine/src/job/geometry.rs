@@ -4,9 +4,14 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
+use super::{Job, require};
 use crate::distribution::Distribution;
 use crate::error::EngineError;
-use crate::job::{Job, require};
+
+/// The unit of patterns and of verification.
+pub const BLOCK_BYTES: usize = 4096;
+/// What is known of each such block that is verified.
+pub const LEDGER_ENTRY_BYTES: u64 = 4;
 
 /// Whether all threads work on one file (N to 1), and how they divide it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -83,6 +88,19 @@ impl Job {
         split
             .and_then(|split| split.sizes().max())
             .unwrap_or(self.bs)
+    }
+
+    /// Units of verification of each file.
+    pub fn blocks_per_file(&self) -> u64 {
+        self.file_bytes().div_ceil(BLOCK_BYTES as u64)
+    }
+
+    /// Memory that the ledger of a verified job takes.
+    pub fn ledger_bytes(&self) -> u64 {
+        let files = u64::from(self.owners()) * u64::from(self.nrfiles);
+        files
+            .saturating_mul(self.blocks_per_file())
+            .saturating_mul(LEDGER_ENTRY_BYTES)
     }
 
     /// How many threads have files of their own: all, or one where they share.

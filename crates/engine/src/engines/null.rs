@@ -1,5 +1,6 @@
 //! `null`: operations that end when they are reaped. What a trial costs here is leadline's own cost.
 
+use super::local::single_buffer;
 use crate::error::Failure;
 use crate::io::{Completion, Direction, Engine, Operation, Queueing, Setup};
 use crate::sys::buffer::AlignedBuffer;
@@ -15,7 +16,7 @@ impl Engine for Null {
     const MOVES_DATA: bool = false;
 
     fn start(setup: &Setup) -> Result<Self, Failure> {
-        let buffer = crate::schemes::local::single_buffer(setup)?;
+        let buffer = single_buffer(setup)?;
         Ok(Self {
             buffer,
             queued: Vec::with_capacity(setup.depth as usize),

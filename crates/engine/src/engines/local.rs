@@ -1,4 +1,5 @@
-//! The open files of a thread, as all engines on paths need them: opened, checked, advised.
+//! Engines on paths that do one call at a time: `psync` by pread, pwrite and fsync, `mmap` by copies to and from files
+//! mapped into memory. And the open files of a thread, as all engines on paths need them: opened, checked, advised.
 
 use std::fs::File;
 use std::io::{self, Seek, SeekFrom};
@@ -6,10 +7,153 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use crate::error::{Failure, FailureKind};
-use crate::io::Setup;
+use crate::io::{Blocking, Direction, Engine, Operation, Setup, no_memory};
+use crate::sys::buffer::AlignedBuffer;
 use crate::sys::directory::OwnDirectory;
 use crate::sys::file::{self, Advice};
+use crate::sys::map::MappedFile;
 use crate::volume;
+
+/// Plain system calls on one buffer.
+pub struct Psync {
+    files: Vec<File>,
+    buffer: AlignedBuffer,
+}
+
+/// One buffer for an engine that does one call at a time.
+pub fn single_buffer(setup: &Setup) -> Result<AlignedBuffer, Failure> {
+    AlignedBuffer::new(setup.block_bytes).map_err(|error| no_memory(&error))
+}
+
+impl Engine for Psync {
+    const BLOCKING: bool = true;
+    const MOVES_DATA: bool = true;
+
+    fn start(setup: &Setup) -> Result<Self, Failure> {
+        let buffer = single_buffer(setup)?;
+        Ok(Self {
+            files: open_all(setup)?,
+            buffer,
+        })
+    }
+
+    #[inline]
+    fn buffer(&mut self, _slot: u32) -> &mut [u8] {
+        self.buffer.as_mut_slice()
+    }
+
+    fn vanished(&mut self) -> Option<usize> {
+        first_deleted(&self.files)
+    }
+
+    fn forget(&mut self) {
+        forget(&self.files);
+    }
+}
+
+impl Blocking for Psync {
+    #[inline]
+    fn perform(&mut self, operation: Operation) -> i64 {
+        let file = &self.files[operation.file as usize];
+        let start = operation.start as usize;
+        let part = &mut self.buffer.as_mut_slice()[start..start + operation.length as usize];
+        match operation.direction {
+            Direction::Read => file::read_at(file, part, operation.offset),
+            Direction::Write => file::write_at(file, part, operation.offset),
+            Direction::Sync if operation.data_only => file::sync_data(file),
+            Direction::Sync => file::sync(file),
+        }
+    }
+}
+
+/// Whole files, mapped shared.
+pub struct Mmap {
+    files: Vec<File>,
+    mapped: Vec<MappedFile>,
+    buffer: AlignedBuffer,
+}
+
+impl Engine for Mmap {
+    const BLOCKING: bool = true;
+    const MOVES_DATA: bool = true;
+
+    fn start(setup: &Setup) -> Result<Self, Failure> {
+        let buffer = single_buffer(setup)?;
+        let files = open_all(setup)?;
+        let mapped = files
+            .iter()
+            .zip(&setup.files)
+            .map(|(file, path)| {
+                map(file, setup).map_err(|error| {
+                    let errno = error.raw_os_error().unwrap_or(libc::EIO);
+                    Failure::system(errno, "mmap", path, 0)
+                })
+            })
+            .collect::<Result<_, _>>()?;
+        Ok(Self {
+            files,
+            mapped,
+            buffer,
+        })
+    }
+
+    #[inline]
+    fn buffer(&mut self, _slot: u32) -> &mut [u8] {
+        self.buffer.as_mut_slice()
+    }
+
+    fn vanished(&mut self) -> Option<usize> {
+        first_deleted(&self.files)
+    }
+
+    fn forget(&mut self) {
+        forget(&self.files);
+    }
+}
+
+impl Blocking for Mmap {
+    #[inline]
+    fn perform(&mut self, operation: Operation) -> i64 {
+        let mapped = &mut self.mapped[operation.file as usize];
+        let start = operation.start as usize;
+        let part = &mut self.buffer.as_mut_slice()[start..start + operation.length as usize];
+        let offset = operation.offset as usize;
+        let copied = match operation.direction {
+            Direction::Read => mapped.read(part, offset),
+            Direction::Write => mapped.write(part, offset),
+            Direction::Sync => return mapped.sync(),
+        };
+        match copied {
+            Ok(()) => i64::from(operation.length),
+            Err(errno) => self.why(errno, operation),
+        }
+    }
+}
+
+impl Mmap {
+    /// A fault on a file that has become too short is the end of the file (0 bytes), as read() would say.
+    #[cold]
+    fn why(&self, errno: i32, operation: Operation) -> i64 {
+        let end = operation.offset + u64::from(operation.length);
+        match self.files[operation.file as usize].metadata() {
+            Ok(facts) if facts.len() < end => 0,
+            _ => -i64::from(errno),
+        }
+    }
+}
+
+fn map(file: &File, setup: &Setup) -> std::io::Result<MappedFile> {
+    if setup.how.fresh {
+        file.set_len(setup.file_bytes)?;
+    }
+    let mut mapped = MappedFile::new(file, setup.file_bytes as usize, setup.how.write)?;
+    mapped.advise(if setup.random {
+        Advice::Random
+    } else {
+        Advice::Sequential
+    });
+    Ok(mapped)
+}
 
 /// Opens every file of `setup`. Files that are not fresh must have their full size.
 pub fn open_all(setup: &Setup) -> Result<Vec<File>, Failure> {

@@ -8,15 +8,13 @@ use bytes::Bytes;
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
-use super::connection::Connection;
-use super::objects;
-use super::store::{Problem, Store};
-use super::volume::store;
 use crate::error::Failure;
 use crate::io::pieces::{Cut, cut};
 use crate::io::{
     Completion, Direction, Engine, Operation, Queueing, Setup, location_of, no_memory, refused,
 };
+use crate::schemes;
+use crate::schemes::s3::{Connection, Problem, Store, objects, store};
 use crate::sys::buffer::AlignedBuffer;
 use crate::volume;
 
@@ -52,11 +50,12 @@ impl Engine for S3 {
 
     fn start(setup: &Setup) -> Result<Self, Failure> {
         let location = location_of(setup)?;
-        let volume = volume::connect(location).map_err(refused)?;
+        let volume = schemes::connect(location).map_err(refused)?;
         let mut files = Vec::with_capacity(setup.files.len());
         for path in &setup.files {
             let name = volume::name_of(path).map_err(refused)?;
-            volume::open_checked(volume.as_ref(), name, setup).map_err(refused)?;
+            volume::open_checked(volume.as_ref(), name, setup.how, setup.file_bytes)
+                .map_err(refused)?;
             files.push(name.into());
         }
         let store = Arc::new(store(location).map_err(refused)?);

@@ -3,10 +3,10 @@
 
 use std::time::Duration;
 
-use super::volume::{open_in, session};
 use crate::error::Failure;
 use crate::io::pieces::{Cut, InPieces, Piece, Pieced, pieces_max};
 use crate::io::{Direction, Operation, Setup, location_of, no_memory, refused};
+use crate::schemes::nfs::{open_in, session};
 use crate::sys::libnfs::{Action, OpenFile, Queue};
 use crate::volume::{self, VolumeError};
 

@@ -1,8 +1,6 @@
 //! No storage: what a trial costs here is leadline's own cost.
 
-mod engine;
-
-use super::{Engine, Scheme, Storage, queued};
+use super::{Engine, Scheme, Storage};
 
 pub static SCHEME: Scheme = Scheme {
     example: "null://",
@@ -13,9 +11,5 @@ pub static SCHEME: Scheme = Scheme {
 
 static ENGINES: &[Engine] = &[Engine {
     moves_data: false,
-    ..Engine::new(
-        "null",
-        "no storage: measures leadline itself",
-        queued::<engine::Null>(),
-    )
+    ..Engine::new("null", "no storage: measures leadline itself")
 }];

@@ -12,14 +12,13 @@ use std::ffi::CString;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::layout_words;
-use super::volume::{StripedPool, striped_name};
 use crate::error::Failure;
 use crate::io::pieces::{Cut, InPieces, Piece, Pieced, pieces_max};
 use crate::io::pooled::Pooled;
 use crate::io::{
     Completion, Direction, Engine, Operation, Queueing, Setup, location_of, no_memory, refused,
 };
+use crate::schemes::radosstriper::{StripedPool, layout_words, striped_name};
 use crate::sys::ceph::libradosstriper::Striper;
 use crate::sys::ceph::queue::{Action, Queue};
 use crate::volume;
@@ -102,7 +101,7 @@ impl Pieced for Stripes {
         let mut files = Vec::with_capacity(setup.files.len());
         for path in &setup.files {
             let name = volume::name_of(path).map_err(refused)?;
-            volume::open_checked(&pool, name, setup).map_err(refused)?;
+            volume::open_checked(&pool, name, setup.how, setup.file_bytes).map_err(refused)?;
             files.push(striped_name(name));
         }
         let unit_bytes = location.size("stripe_unit");
