@@ -23,6 +23,15 @@ pub struct OpenHow {
     pub direct: bool,
 }
 
+impl OpenHow {
+    /// For writing, made anew, through caches.
+    pub const FRESH: Self = Self {
+        write: true,
+        fresh: true,
+        direct: false,
+    };
+}
+
 /// `pread`: bytes read, or minus errno. By number: libc's function is a cancellation point, which costs
 /// some 50 ns in a process with threads.
 #[inline]

@@ -11,6 +11,7 @@ use std::time::Instant;
 use crate::error::{EngineError, errno_words};
 use crate::sys::directory::OwnDirectory;
 use crate::sys::file::OpenHow;
+use crate::sys::library::Missing;
 use names::Names;
 
 /// What failed, of what, and why; `errno` is the system's.
@@ -56,6 +57,12 @@ impl VolumeError {
     }
 }
 
+impl From<Missing> for VolumeError {
+    fn from(missing: Missing) -> Self {
+        Self::new(libc::ENOPKG, "use", &missing.words).with_remedy(&missing.remedy)
+    }
+}
+
 impl From<VolumeError> for EngineError {
     fn from(error: VolumeError) -> Self {
         if error.remedy.is_empty() {
@@ -82,6 +89,15 @@ pub struct Space {
     pub free_bytes: u64,
 }
 
+impl From<(u64, u64)> for Space {
+    fn from((total_bytes, free_bytes): (u64, u64)) -> Self {
+        Self {
+            total_bytes,
+            free_bytes,
+        }
+    }
+}
+
 /// An open file. Several threads may use it at once.
 pub trait Handle: Send + Sync {
     /// Bytes read, or minus errno.
@@ -102,11 +118,48 @@ pub trait Volume: Send + Sync {
     fn make_directory(&self, path: &str) -> Outcome<()>;
 
     /// Writes a small file whole.
-    fn put(&self, path: &str, bytes: &[u8]) -> Outcome<()>;
+    fn put(&self, path: &str, bytes: &[u8]) -> Outcome<()> {
+        let file = self.write_whole(path, bytes)?;
+        self.done(file.sync(false), "sync", path)
+    }
+
+    /// The same without a sync.
+    fn write_whole(&self, path: &str, bytes: &[u8]) -> Outcome<Arc<dyn Handle>> {
+        let file = self.open(path, OpenHow::FRESH, bytes.len() as u64)?;
+        let mut written = 0;
+        while written < bytes.len() {
+            let result = file.write_at(&bytes[written..], written as u64);
+            self.done(result, "write", path)?;
+            written += result as usize;
+        }
+        Ok(file)
+    }
 
     /// A path as errors name it.
     fn shown(&self, path: &str) -> String {
         path.to_owned()
+    }
+
+    /// What was done to a path, failed with minus errno.
+    fn failed(&self, errno: i64, operation: &'static str, path: &str) -> VolumeError {
+        VolumeError::new(-errno as i32, operation, &self.shown(path))
+    }
+
+    /// An error where a call's result is minus errno.
+    fn done(&self, result: i64, operation: &'static str, path: &str) -> Outcome<()> {
+        if result < 0 {
+            Err(self.failed(result, operation, path))
+        } else {
+            Ok(())
+        }
+    }
+
+    /// The same of a removal: what is not there is removed.
+    fn removed(&self, result: i64, path: &str) -> Outcome<()> {
+        match result {
+            missing if missing == -i64::from(libc::ENOENT) => Ok(()),
+            result => self.done(result, "remove", path),
+        }
     }
 
     /// A small file, its first `limit` bytes; `None` where there is none.
@@ -116,13 +169,12 @@ pub trait Volume: Send + Sync {
             Err(error) if error.errno == libc::ENOENT => return Ok(None),
             Err(error) => return Err(error),
         };
-        let done = |result: i64| {
-            let failed = |_| VolumeError::new(-result as i32, "read", &self.shown(path));
-            usize::try_from(result).map_err(failed)
-        };
-        let mut bytes = vec![0; limit.min(done(file.size())?)];
-        let found = done(file.read_at(&mut bytes, 0))?;
-        bytes.truncate(found);
+        let size = file.size();
+        self.done(size, "read", path)?;
+        let mut bytes = vec![0; limit.min(size as usize)];
+        let found = file.read_at(&mut bytes, 0);
+        self.done(found, "read", path)?;
+        bytes.truncate(found as usize);
         Ok(Some(bytes))
     }
 

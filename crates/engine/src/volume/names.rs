@@ -62,7 +62,7 @@ pub trait Names {
     /// The names that follow lie in this directory.
     fn enter(&mut self, directory: &Path) -> i32;
     /// Ends what `enter` began.
-    fn leave(&mut self);
+    fn leave(&mut self) {}
     /// A directory by its path, outside the measured interval.
     fn make_tree_directory(&mut self, _path: &Path) -> i32 {
         LACKING
@@ -133,6 +133,142 @@ impl WholePath {
         self.bytes.truncate(self.directory_bytes);
         self.bytes.extend_from_slice(name.to_bytes_with_nul());
         CStr::from_bytes_until_nul(&self.bytes).unwrap_or_default()
+    }
+}
+
+/// How a file is opened by name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OpenAs {
+    /// For writing; an error where there is one.
+    New,
+    Read {
+        direct: bool,
+    },
+}
+
+/// What a library does with whole paths. Calls return 0 (or bytes), or minus errno.
+pub trait PathCalls {
+    type File;
+
+    /// A path of the volume's own as the library takes it.
+    fn full(&self, path: &Path) -> CString;
+    fn open(&mut self, path: &CStr, how: OpenAs) -> Result<Self::File, i64>;
+    /// As much as one call takes.
+    fn write(&mut self, file: &Self::File, data: &[u8], offset: u64) -> i64;
+    fn read(&mut self, file: &Self::File, buffer: &mut [u8]) -> i64;
+    fn close(&mut self, file: Self::File) -> i64;
+    fn stat(&mut self, path: &CStr) -> i64;
+    fn rename(&mut self, from: &CStr, to: &CStr) -> i64;
+    fn unlink(&mut self, path: &CStr) -> i64;
+    fn make_directory(&mut self, path: &CStr) -> i64;
+    fn remove_directory(&mut self, path: &CStr) -> i64;
+    fn list(&mut self, path: &CStr) -> i64;
+}
+
+/// `Names` by such calls.
+pub struct PathNames<C: PathCalls> {
+    calls: C,
+    path: WholePath,
+    other: WholePath,
+    file: Option<C::File>,
+}
+
+impl<C: PathCalls> PathNames<C> {
+    pub fn new(calls: C) -> Self {
+        Self {
+            calls,
+            path: WholePath::default(),
+            other: WholePath::default(),
+            file: None,
+        }
+    }
+
+    fn open_as(&mut self, name: &CStr, how: OpenAs) -> i32 {
+        self.file = None;
+        match self.calls.open(self.path.of(name), how) {
+            Ok(file) => {
+                self.file = Some(file);
+                0
+            }
+            Err(errno) => errno as i32,
+        }
+    }
+}
+
+impl<C: PathCalls> Names for PathNames<C> {
+    fn enter(&mut self, directory: &Path) -> i32 {
+        let directory = self.calls.full(directory);
+        self.path.enter(&directory);
+        self.other.enter(&directory);
+        0
+    }
+
+    fn make_tree_directory(&mut self, path: &Path) -> i32 {
+        let path = self.calls.full(path);
+        self.calls.make_directory(&path) as i32
+    }
+
+    fn create(&mut self, name: &CStr) -> i32 {
+        self.open_as(name, OpenAs::New)
+    }
+
+    fn open(&mut self, name: &CStr, direct: bool) -> i32 {
+        self.open_as(name, OpenAs::Read { direct })
+    }
+
+    fn write(&mut self, data: &[u8], offset: u64) -> i32 {
+        let Some(file) = &self.file else {
+            return -libc::EBADF;
+        };
+        let mut done = 0;
+        while done < data.len() {
+            match self.calls.write(file, &data[done..], offset + done as u64) {
+                0 => return -libc::ENOSPC,
+                count if count < 0 => return count as i32,
+                count => done += count as usize,
+            }
+        }
+        0
+    }
+
+    fn read(&mut self, buffer: &mut [u8]) -> i32 {
+        match &self.file {
+            Some(file) => self.calls.read(file, buffer) as i32,
+            None => -libc::EBADF,
+        }
+    }
+
+    fn close(&mut self) -> i32 {
+        match self.file.take() {
+            Some(file) => self.calls.close(file) as i32,
+            None => -libc::EBADF,
+        }
+    }
+
+    fn stat(&mut self, name: &CStr) -> i32 {
+        self.calls.stat(self.path.of(name)) as i32
+    }
+
+    fn rename(&mut self, from: &CStr, to: &CStr) -> i32 {
+        let (from, to) = (self.path.of(from), self.other.of(to));
+        self.calls.rename(from, to) as i32
+    }
+
+    fn unlink(&mut self, name: &CStr) -> i32 {
+        self.calls.unlink(self.path.of(name)) as i32
+    }
+
+    fn make_directory(&mut self, name: &CStr) -> i32 {
+        self.calls.make_directory(self.path.of(name)) as i32
+    }
+
+    fn remove_directory(&mut self, name: &CStr) -> i32 {
+        self.calls.remove_directory(self.path.of(name)) as i32
+    }
+
+    fn list(&mut self, directory: &Path, _buffer: &mut [u8]) -> i32 {
+        let directory = self.calls.full(directory);
+        self.calls.list(&directory) as i32
     }
 }
 

@@ -1,6 +1,5 @@
 //! `cephfs://`: CephFS without the kernel.
 
-mod names;
 mod volume;
 
 use std::sync::Arc;

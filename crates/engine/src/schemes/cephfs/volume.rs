@@ -1,14 +1,15 @@
-//! CephFS through libcephfs: `Volume` by its blocking calls.
+//! CephFS through libcephfs: `Volume` and `Names` by its blocking calls, which take whole paths (older libraries have
+//! none relative to a directory).
 
-use std::ffi::CString;
+use std::ffi::{CStr, CString};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
 
-use super::names::CephNames;
 use crate::schemes::Location;
 use crate::sys::ceph::libcephfs::{Access, Mounted, Refusal};
 use crate::sys::file::OpenHow;
-use crate::volume::names::{Names, below};
+use crate::volume::names::{Names, OpenAs, PathCalls, PathNames, below};
 use crate::volume::{Handle, Outcome, Space, Volume, VolumeError, is_chosen};
 
 const CONNECT_S: &str = "10";
@@ -57,22 +58,11 @@ impl Mount {
         self.done(result, "remove", directory)?;
         Ok(false)
     }
-
-    fn done(&self, result: i64, operation: &'static str, path: &str) -> Outcome<()> {
-        if result < 0 {
-            let whole = self.shown(path);
-            Err(VolumeError::new(-result as i32, operation, &whole))
-        } else {
-            Ok(())
-        }
-    }
 }
 
 fn refused(refusal: Refusal, location: &Location) -> VolumeError {
     match refusal {
-        Refusal::Library(missing) => {
-            VolumeError::new(libc::ENOPKG, "use", &missing.words).with_remedy(&missing.remedy)
-        }
+        Refusal::Library(missing) => missing.into(),
         Refusal::Step(operation, errno) => {
             let user = location.text("user");
             let remedy = match errno {
@@ -101,29 +91,15 @@ fn may_be_directory(result: i64) -> bool {
 
 impl Volume for Mount {
     fn names(&self) -> Outcome<Box<dyn Names>> {
-        let mounted = Arc::clone(&self.mounted);
-        Ok(Box::new(CephNames::new(mounted, self.base.clone())))
+        Ok(Box::new(PathNames::new(Calls {
+            mounted: Arc::clone(&self.mounted),
+            base: self.base.clone(),
+        })))
     }
 
     fn make_directory(&self, path: &str) -> Outcome<()> {
         let result = self.mounted.make_directory(&self.full(path));
         self.done(result, "make the directory", path)
-    }
-
-    fn put(&self, path: &str, bytes: &[u8]) -> Outcome<()> {
-        let how = OpenHow {
-            write: true,
-            fresh: true,
-            direct: false,
-        };
-        let file = self.open(path, how, bytes.len() as u64)?;
-        let mut written = 0;
-        while written < bytes.len() {
-            let result = file.write_at(&bytes[written..], written as u64);
-            self.done(result, "write", path)?;
-            written += result as usize;
-        }
-        self.done(file.sync(false), "sync", path)
     }
 
     fn shown(&self, path: &str) -> String {
@@ -157,14 +133,10 @@ impl Volume for Mount {
     }
 
     fn space(&self) -> Outcome<Space> {
-        let (total_bytes, free_bytes) = self
-            .mounted
-            .space(&self.full(""))
-            .map_err(|errno| VolumeError::new(errno, "ask for the space of", &self.base))?;
-        Ok(Space {
-            total_bytes,
-            free_bytes,
-        })
+        let found = self.mounted.space(&self.full(""));
+        found
+            .map(Space::from)
+            .map_err(|errno| VolumeError::new(errno, "ask for the space of", &self.base))
     }
 
     fn pool(&self) -> Option<String> {
@@ -196,10 +168,7 @@ impl Volume for Mount {
 
     fn remove_directory(&self, directory: &str, mark: &str) -> Outcome<()> {
         let path = format!("{directory}/{mark}");
-        match self.mounted.unlink(&self.full(&path)) {
-            missing if missing == -i64::from(libc::ENOENT) => {}
-            result => self.done(result, "remove", &path)?,
-        }
+        self.removed(self.mounted.unlink(&self.full(&path)), &path)?;
         let result = self.mounted.remove_directory(&self.full(directory));
         self.done(result, "remove", directory)
     }
@@ -226,5 +195,67 @@ impl Handle for Open {
 impl Drop for Open {
     fn drop(&mut self) {
         self.mounted.close(self.descriptor);
+    }
+}
+
+/// One thread's hold on the client that all threads share.
+struct Calls {
+    mounted: Arc<Mounted>,
+    base: String,
+}
+
+impl PathCalls for Calls {
+    type File = i32;
+
+    fn full(&self, path: &Path) -> CString {
+        below(&self.base, &path.to_string_lossy())
+    }
+
+    fn open(&mut self, path: &CStr, how: OpenAs) -> Result<i32, i64> {
+        let flags = match how {
+            OpenAs::New => libc::O_WRONLY | libc::O_CREAT | libc::O_EXCL,
+            OpenAs::Read { direct: true } => libc::O_RDONLY | libc::O_DIRECT,
+            OpenAs::Read { direct: false } => libc::O_RDONLY,
+        };
+        match self.mounted.open(path, flags | libc::O_NOFOLLOW) {
+            errno if errno < 0 => Err(errno),
+            descriptor => Ok(descriptor as i32),
+        }
+    }
+
+    fn write(&mut self, file: &i32, data: &[u8], offset: u64) -> i64 {
+        self.mounted.write(*file, data, offset)
+    }
+
+    fn read(&mut self, file: &i32, buffer: &mut [u8]) -> i64 {
+        self.mounted.read(*file, buffer, 0)
+    }
+
+    fn close(&mut self, file: i32) -> i64 {
+        self.mounted.close(file)
+    }
+
+    fn stat(&mut self, path: &CStr) -> i64 {
+        self.mounted.look_at(path)
+    }
+
+    fn rename(&mut self, from: &CStr, to: &CStr) -> i64 {
+        self.mounted.rename(from, to)
+    }
+
+    fn unlink(&mut self, path: &CStr) -> i64 {
+        self.mounted.unlink(path)
+    }
+
+    fn make_directory(&mut self, path: &CStr) -> i64 {
+        self.mounted.make_directory(path)
+    }
+
+    fn remove_directory(&mut self, path: &CStr) -> i64 {
+        self.mounted.remove_directory(path)
+    }
+
+    fn list(&mut self, path: &CStr) -> i64 {
+        self.mounted.list(path)
     }
 }

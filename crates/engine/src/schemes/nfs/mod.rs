@@ -1,6 +1,5 @@
 //! `nfs://`: an NFS export without the kernel.
 
-mod names;
 mod volume;
 
 use std::sync::Arc;

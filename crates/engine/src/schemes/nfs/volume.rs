@@ -4,15 +4,15 @@
 //! lease on the server (RFC 7530, 9.5), so it is made anew.
 
 use std::ffi::{CStr, CString};
+use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use super::names::NfsNames;
 use super::server;
 use crate::schemes::Location;
 use crate::sys::file::OpenHow;
 use crate::sys::libnfs::{Access, Action, CONNECT_S, Facts, OpenFile, Queue, Refusal, Session};
-use crate::volume::names::Names;
+use crate::volume::names::{Names, OpenAs, PathCalls, PathNames};
 use crate::volume::{Handle, Outcome, Space, Volume, VolumeError, is_chosen, system};
 
 /// Half of the shortest lease that servers are set up with.
@@ -45,9 +45,7 @@ fn access(location: &Location) -> Access {
 
 fn refused(refusal: Refusal, url: &str) -> VolumeError {
     match refusal {
-        Refusal::Library(missing) => {
-            VolumeError::new(libc::ENOPKG, "use", &missing.words).with_remedy(&missing.remedy)
-        }
+        Refusal::Library(missing) => missing.into(),
         Refusal::Step(operation, errno, words) => {
             let remedy = match (operation, errno) {
                 ("look up", _) => "check the server's name".to_owned(),
@@ -203,24 +201,6 @@ impl Volume for Export {
         })
     }
 
-    fn put(&self, path: &str, bytes: &[u8]) -> Outcome<()> {
-        let how = OpenHow {
-            write: true,
-            fresh: true,
-            direct: false,
-        };
-        let file = self.open_file(path, how)?;
-        let mut written = 0;
-        while written < bytes.len() {
-            written += moved(
-                file.write_at(&bytes[written..], written as u64),
-                "write",
-                path,
-            )?;
-        }
-        moved(file.sync(false), "sync", path).map(|_| ())
-    }
-
     fn get(&self, path: &str, limit: usize) -> Outcome<Option<Vec<u8>>> {
         let found = self.with("read", path, |session| match session.look(&path_of(path)) {
             Err(libc::ENOENT) => Ok(None),
@@ -229,8 +209,9 @@ impl Volume for Export {
         let Some(facts) = found else { return Ok(None) };
         let file = self.open_file(path, OpenHow::default())?;
         let mut bytes = vec![0; limit.min(facts.size_bytes as usize)];
-        let found = moved(file.read_at(&mut bytes, 0), "read", path)?;
-        bytes.truncate(found);
+        let found = file.read_at(&mut bytes, 0);
+        self.done(found, "read", path)?;
+        bytes.truncate(found as usize);
         Ok(Some(bytes))
     }
 
@@ -248,21 +229,17 @@ impl Volume for Export {
     }
 
     fn names(&self) -> Outcome<Box<dyn Names>> {
-        let session = self.session()?;
-        let names = NfsNames::new(self.access.clone(), session);
-        names
-            .map(|names| Box::new(names) as Box<dyn Names>)
-            .map_err(|error| system(&error, "connect", &self.url))
+        let channel = Channel::new(self.session()?, self.access.timeout)
+            .map_err(|error| system(&error, "connect", &self.url))?;
+        Ok(Box::new(PathNames::new(Calls {
+            access: self.access.clone(),
+            channel,
+        })))
     }
 
     fn space(&self) -> Outcome<Space> {
-        let (total_bytes, free_bytes) =
-            self.with("ask for the space of", &self.url, |session| {
-                session.space(&path_of("/"))
-            })?;
-        Ok(Space {
-            total_bytes,
-            free_bytes,
+        self.with("ask for the space of", &self.url, |session| {
+            session.space(&path_of("/")).map(Space::from)
         })
     }
 
@@ -290,10 +267,6 @@ impl Volume for Export {
             session.remove_directory(&path_of(directory))
         })
     }
-}
-
-fn moved(result: i64, operation: &'static str, path: &str) -> Outcome<usize> {
-    usize::try_from(result).map_err(|_| VolumeError::new(-result as i32, operation, path))
 }
 
 /// A connection and one request at a time on it.
@@ -413,5 +386,87 @@ impl Drop for File {
         let file = self.file;
         // A server that is gone has closed it already.
         let _ = self.with(|channel| channel.session().close(file));
+    }
+}
+
+/// One thread's connection of its own.
+struct Calls {
+    access: Access,
+    channel: Channel,
+}
+
+fn code(result: Result<(), i32>) -> i64 {
+    result.map_or_else(|errno| -i64::from(errno), |()| 0)
+}
+
+impl Calls {
+    /// The connection, made anew where an OPEN of version 4 has cost it.
+    fn session(&mut self) -> Result<&mut Session, i32> {
+        if self.channel.session().is_lost() {
+            let session = Session::connect(&self.access).map_err(|refusal| match refusal {
+                Refusal::Library(_) => libc::ENOPKG,
+                Refusal::Step(_, errno, _) => errno,
+            })?;
+            self.channel = Channel::new(session, self.access.timeout).map_err(|_| libc::ENOMEM)?;
+        }
+        Ok(self.channel.session())
+    }
+
+    fn on(&mut self, work: impl FnOnce(&mut Session) -> Result<(), i32>) -> i64 {
+        code(self.session().and_then(work))
+    }
+}
+
+impl PathCalls for Calls {
+    type File = OpenFile;
+
+    fn full(&self, path: &Path) -> CString {
+        path_of(&path.to_string_lossy())
+    }
+
+    fn open(&mut self, path: &CStr, how: OpenAs) -> Result<OpenFile, i64> {
+        let (new, direct) = match how {
+            OpenAs::New => (true, false),
+            OpenAs::Read { direct } => (false, direct),
+        };
+        self.session()
+            .and_then(|session| session.open(path, new, new, direct))
+            .map_err(|errno| -i64::from(errno))
+    }
+
+    fn write(&mut self, file: &OpenFile, data: &[u8], offset: u64) -> i64 {
+        self.channel.write(*file, data, offset, false)
+    }
+
+    fn read(&mut self, file: &OpenFile, buffer: &mut [u8]) -> i64 {
+        self.channel.read(*file, buffer, 0)
+    }
+
+    fn close(&mut self, file: OpenFile) -> i64 {
+        code(self.channel.session().close(file))
+    }
+
+    fn stat(&mut self, path: &CStr) -> i64 {
+        self.on(|session| session.look(path).map(|_| ()))
+    }
+
+    fn rename(&mut self, from: &CStr, to: &CStr) -> i64 {
+        self.on(|session| session.rename(from, to))
+    }
+
+    fn unlink(&mut self, path: &CStr) -> i64 {
+        self.on(|session| session.unlink(path))
+    }
+
+    fn make_directory(&mut self, path: &CStr) -> i64 {
+        self.on(|session| session.make_directory(path))
+    }
+
+    fn remove_directory(&mut self, path: &CStr) -> i64 {
+        self.on(|session| session.remove_directory(path))
+    }
+
+    fn list(&mut self, path: &CStr) -> i64 {
+        self.on(|session| session.list(path, |_| ()))
     }
 }

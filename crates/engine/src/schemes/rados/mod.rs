@@ -1,6 +1,5 @@
 //! `rados://`: objects of a Ceph pool.
 
-mod names;
 mod volume;
 
 use std::sync::Arc;

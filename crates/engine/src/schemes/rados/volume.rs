@@ -2,16 +2,16 @@
 //! listing of a pool that may hold billions of objects of others, and never meets one of them.
 
 use std::collections::HashMap;
-use std::ffi::CString;
+use std::ffi::{CStr, CString};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::names::ObjectNames;
 use crate::schemes::Location;
 use crate::sys::ceph::librados::{Access, Cluster, Context, Refusal};
 use crate::sys::ceph::queue::{Action, Queue};
 use crate::sys::file::OpenHow;
-use crate::volume::names::Names;
+use crate::volume::names::{Names, WholePath};
 use crate::volume::{Handle, KEPT, Outcome, Space, Volume, VolumeError, is_absent, lies_in};
 
 /// The object with a line for every file: size of its objects, of the file, and its name.
@@ -55,10 +55,7 @@ pub fn access(location: &Location) -> Access {
 pub fn refused(refusal: Refusal, location: &Location) -> VolumeError {
     let user = location.text("user");
     let (operation, errno, remedy) = match refusal {
-        Refusal::Library(missing) => {
-            let error = VolumeError::new(libc::ENOPKG, "use", &missing.words);
-            return error.with_remedy(&missing.remedy);
-        }
+        Refusal::Library(missing) => return missing.into(),
         Refusal::Step(operation, errno) => (operation, errno, remedy_for(errno, user)),
     };
     VolumeError::new(errno, operation, &location.url).with_remedy(&remedy)
@@ -111,18 +108,6 @@ impl Pool {
     fn plain(&self, path: &str) -> CString {
         let name = format!("{}{}", self.lead, path.trim_start_matches('/'));
         CString::new(name).unwrap_or_default()
-    }
-
-    pub fn failed(&self, result: i64, operation: &'static str, path: &str) -> VolumeError {
-        VolumeError::new(-result as i32, operation, &format!("{}{path}", self.shown))
-    }
-
-    pub fn done(&self, result: i64, operation: &'static str, path: &str) -> Outcome<()> {
-        if result < 0 {
-            Err(self.failed(result, operation, path))
-        } else {
-            Ok(())
-        }
     }
 
     /// Enters a file in the list of its directory, before it is made.
@@ -237,7 +222,15 @@ impl Pool {
 
 impl Volume for Pool {
     fn names(&self) -> Outcome<Box<dyn Names>> {
-        Ok(Box::new(ObjectNames::new(Arc::clone(&self.context))))
+        Ok(Box::new(ObjectNames {
+            context: Arc::clone(&self.context),
+            path: WholePath::default(),
+            object: CString::default(),
+        }))
+    }
+
+    fn shown(&self, path: &str) -> String {
+        format!("{}{path}", self.shown)
     }
 
     fn make_directory(&self, path: &str) -> Outcome<()> {
@@ -321,10 +314,7 @@ impl Volume for Pool {
     fn remove_directory(&self, directory: &str, mark: &str) -> Outcome<()> {
         for name in [LIST, mark] {
             let path = format!("{directory}/{name}");
-            match self.context.remove(&self.plain(&path)) {
-                missing if missing == -i64::from(libc::ENOENT) => {}
-                result => self.done(result, "remove", &path)?,
-            }
+            self.removed(self.context.remove(&self.plain(&path)), &path)?;
         }
         Ok(())
     }
@@ -384,5 +374,36 @@ impl Handle for Pieces {
             bytes if bytes < 0 => bytes,
             bytes => (last / self.object_bytes * self.object_bytes) as i64 + bytes,
         }
+    }
+}
+
+/// One thread's place in a pool: a file's first block, out of its first object. RADOS has neither directories nor
+/// attributes of files, so that it lists no other operation.
+pub struct ObjectNames {
+    context: Arc<Context>,
+    path: WholePath,
+    object: CString,
+}
+
+impl Names for ObjectNames {
+    fn enter(&mut self, directory: &Path) -> i32 {
+        let directory = CString::new(directory.to_string_lossy().as_bytes());
+        self.path.enter(&directory.unwrap_or_default());
+        0
+    }
+
+    /// Nothing is asked of the cluster: objects are not opened.
+    fn open(&mut self, name: &CStr, _direct: bool) -> i32 {
+        let file = self.path.of(name).to_string_lossy();
+        self.object = object_name(&file, 0, 1);
+        0
+    }
+
+    fn read(&mut self, buffer: &mut [u8]) -> i32 {
+        self.context.read(&self.object, buffer, 0) as i32
+    }
+
+    fn close(&mut self) -> i32 {
+        0
     }
 }

@@ -50,9 +50,7 @@ impl StripedPool {
             object_bytes: bytes_of(location, "object_size"),
         };
         let striper = Striper::new(pool.context(), stripes).map_err(|why| match why {
-            StriperRefusal::Library(missing) => {
-                VolumeError::new(libc::ENOPKG, "use", &missing.words).with_remedy(&missing.remedy)
-            }
+            StriperRefusal::Library(missing) => missing.into(),
             StriperRefusal::Errno(errno) => {
                 let remedy = "check stripe_unit=, stripe_count= and object_size=";
                 VolumeError::new(errno, "set the layout of", &location.url).with_remedy(remedy)
@@ -190,8 +188,6 @@ impl Names for StripedNames {
         self.path.enter(&directory);
         0
     }
-
-    fn leave(&mut self) {}
 
     /// Nothing is asked of the cluster: the library opens a file with each operation.
     fn open(&mut self, name: &CStr, _direct: bool) -> i32 {

@@ -1,6 +1,5 @@
 //! `root://`: files of an XRootD server.
 
-mod names;
 mod volume;
 
 use std::sync::Arc;

@@ -1,14 +1,14 @@
 //! A directory of an XRootD server through its client: `Volume` by calls that wait.
 
-use std::ffi::CString;
+use std::ffi::{CStr, CString};
+use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
-use super::names::ServerNames;
 use crate::schemes::Location;
 use crate::sys::file::OpenHow;
 use crate::sys::xrootd::{File, How, Manner, System, text};
-use crate::volume::names::{Names, below};
+use crate::volume::names::{Names, OpenAs, PathCalls, PathNames, below};
 use crate::volume::{
     Handle, KEPT, Outcome, Space, Volume, VolumeError, is_absent, is_chosen, lies_in,
 };
@@ -66,9 +66,7 @@ impl Server {
             streams: seconds(location, "streams"),
         };
         let url = text(&format!("root://{}", location.container));
-        let system = System::new(&url, manner).map_err(|missing| {
-            VolumeError::new(libc::ENOPKG, "use", &missing.words).with_remedy(&missing.remedy)
-        })?;
+        let system = System::new(&url, manner)?;
         let this = Self {
             system: Arc::new(system),
             location: location.clone(),
@@ -121,19 +119,6 @@ impl Server {
             self.location.container,
             path.to_string_lossy()
         ))
-    }
-
-    fn failed(&self, errno: i64, operation: &'static str, path: &str) -> VolumeError {
-        let whole = self.shown(path);
-        VolumeError::new(-errno as i32, operation, &whole)
-    }
-
-    fn done(&self, result: i64, operation: &'static str, path: &str) -> Outcome<()> {
-        if result < 0 {
-            Err(self.failed(result, operation, path))
-        } else {
-            Ok(())
-        }
     }
 
     fn open_file(&self, path: &str, how: OpenHow) -> Outcome<File> {
@@ -280,12 +265,8 @@ impl Server {
         Ok(false)
     }
 
-    /// What is not there is removed.
     fn remove_file(&self, path: &str) -> Outcome<()> {
-        match self.system.remove(&self.full(path)) {
-            missing if missing == -i64::from(libc::ENOENT) => Ok(()),
-            result => self.done(result, "remove", path),
-        }
+        self.removed(self.system.remove(&self.full(path)), path)
     }
 
     /// True when more is left. Servers tell of what a link leads to, as if it were there: only the removal of a
@@ -317,12 +298,7 @@ impl Volume for Server {
     }
 
     fn put(&self, path: &str, bytes: &[u8]) -> Outcome<()> {
-        let how = OpenHow {
-            write: true,
-            fresh: true,
-            direct: false,
-        };
-        let file = self.open_file(path, how)?;
+        let file = self.open_file(path, OpenHow::FRESH)?;
         self.done(file.write(bytes, 0), "write", path)?;
         self.done(file.sync(), "sync", path)
     }
@@ -359,18 +335,18 @@ impl Volume for Server {
 
     fn space(&self) -> Outcome<Space> {
         let found = self.system.space(&self.full(""));
-        let (total_bytes, free_bytes) =
-            found.map_err(|errno| self.failed(errno, "ask for the space of", ""))?;
-        Ok(Space {
-            total_bytes,
-            free_bytes,
-        })
+        found
+            .map(Space::from)
+            .map_err(|errno| self.failed(errno, "ask for the space of", ""))
     }
 
     fn names(&self) -> Outcome<Box<dyn Names>> {
-        let system = Arc::clone(&self.system);
-        let names = ServerNames::new(system, &self.location, self.timeout_s);
-        Ok(Box::new(names))
+        Ok(Box::new(PathNames::new(Calls {
+            system: Arc::clone(&self.system),
+            server: self.location.container.clone(),
+            base: self.location.path.clone(),
+            timeout_s: self.timeout_s,
+        })))
     }
 
     fn remove_files(&self, directory: &str, prefix: &str, until: Instant) -> Outcome<bool> {
@@ -421,5 +397,72 @@ impl Handle for File {
 
     fn size(&self) -> i64 {
         Self::size(self)
+    }
+}
+
+/// One thread's hold on a server.
+struct Calls {
+    system: Arc<System>,
+    server: String,
+    base: String,
+    timeout_s: u16,
+}
+
+impl PathCalls for Calls {
+    type File = File;
+
+    fn full(&self, path: &Path) -> CString {
+        below(&self.base, &path.to_string_lossy())
+    }
+
+    fn open(&mut self, path: &CStr, how: OpenAs) -> Result<File, i64> {
+        let url = text(&format!(
+            "root://{}/{}",
+            self.server,
+            path.to_string_lossy()
+        ));
+        let how = match how {
+            OpenAs::New => How::New,
+            OpenAs::Read { .. } => How::Read,
+        };
+        File::open(&url, how, self.timeout_s)
+    }
+
+    fn write(&mut self, file: &File, data: &[u8], offset: u64) -> i64 {
+        file.write(data, offset)
+    }
+
+    fn read(&mut self, file: &File, buffer: &mut [u8]) -> i64 {
+        file.read(buffer, 0)
+    }
+
+    fn close(&mut self, file: File) -> i64 {
+        file.close()
+    }
+
+    fn stat(&mut self, path: &CStr) -> i64 {
+        self.system
+            .is_directory(path)
+            .map_or_else(|errno| errno, |_| 0)
+    }
+
+    fn rename(&mut self, from: &CStr, to: &CStr) -> i64 {
+        self.system.rename(from, to)
+    }
+
+    fn unlink(&mut self, path: &CStr) -> i64 {
+        self.system.remove(path)
+    }
+
+    fn make_directory(&mut self, path: &CStr) -> i64 {
+        self.system.make_directory(path)
+    }
+
+    fn remove_directory(&mut self, path: &CStr) -> i64 {
+        self.system.remove_directory(path)
+    }
+
+    fn list(&mut self, path: &CStr) -> i64 {
+        self.system.names(path).map_or_else(|errno| errno, |_| 0)
     }
 }

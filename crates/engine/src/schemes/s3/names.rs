@@ -57,8 +57,6 @@ impl Names for KeyNames {
         0
     }
 
-    fn leave(&mut self) {}
-
     fn make_tree_directory(&mut self, _path: &Path) -> i32 {
         0
     }

@@ -1,6 +1,5 @@
 //! `smb://`: a share of an SMB server.
 
-mod names;
 mod volume;
 
 use std::sync::Arc;

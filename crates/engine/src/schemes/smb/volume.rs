@@ -1,15 +1,15 @@
-//! A share of an SMB server through libsmbclient: `Volume` by its blocking calls.
+//! A share of an SMB server through libsmbclient: `Volume` and `Names` by its blocking calls.
 
-use std::ffi::CString;
+use std::ffi::{CStr, CString};
 use std::fs;
+use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
-use super::names::SmbNames;
 use crate::schemes::Location;
 use crate::sys::file::OpenHow;
 use crate::sys::smb::{Client, Listing, Login, Manner, Opened, Refusal};
-use crate::volume::names::Names;
+use crate::volume::names::{Names, OpenAs, PathCalls, PathNames};
 use crate::volume::{Handle, Outcome, Space, Volume, VolumeError, is_chosen};
 
 /// The password, where no file of credentials is named. It is never part of a URL.
@@ -30,12 +30,12 @@ struct Open {
     file: Opened,
 }
 
-pub(super) fn lock(client: &Mutex<Client>) -> MutexGuard<'_, Client> {
+fn lock(client: &Mutex<Client>) -> MutexGuard<'_, Client> {
     client.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// A path as it stands in a URL (RFC 3986, 2.1).
-pub(super) fn encoded(path: &str) -> String {
+fn encoded(path: &str) -> String {
     let plain = |byte: &u8| byte.is_ascii_alphanumeric() || b"/-._~".contains(byte);
     path.bytes()
         .map(|byte| match byte {
@@ -97,9 +97,7 @@ impl Share {
             conf: location.text("smb_conf").to_owned(),
         };
         let client = Client::new(login(location)?, &manner).map_err(|why| match why {
-            Refusal::Library(missing) => {
-                VolumeError::new(libc::ENOPKG, "use", &missing.words).with_remedy(&missing.remedy)
-            }
+            Refusal::Library(missing) => missing.into(),
             Refusal::Step(what, errno) => VolumeError::new(errno, what, &location.url)
                 .with_remedy("check smb_conf= and protocol="),
         })?;
@@ -196,15 +194,6 @@ impl Share {
         };
         CString::new(url).unwrap_or_default()
     }
-
-    fn done(&self, result: i64, operation: &'static str, path: &str) -> Outcome<()> {
-        if result < 0 {
-            let whole = self.shown(path);
-            Err(VolumeError::new(-result as i32, operation, &whole))
-        } else {
-            Ok(())
-        }
-    }
 }
 
 impl Volume for Share {
@@ -214,19 +203,7 @@ impl Volume for Share {
     }
 
     fn put(&self, path: &str, bytes: &[u8]) -> Outcome<()> {
-        let how = OpenHow {
-            write: true,
-            fresh: true,
-            direct: false,
-        };
-        let file = self.open(path, how, bytes.len() as u64)?;
-        let mut written = 0;
-        while written < bytes.len() {
-            let result = file.write_at(&bytes[written..], written as u64);
-            self.done(result, "write", path)?;
-            written += result as usize;
-        }
-        Ok(())
+        self.write_whole(path, bytes).map(drop)
     }
 
     fn shown(&self, path: &str) -> String {
@@ -256,22 +233,14 @@ impl Volume for Share {
                 client: Arc::clone(&self.client),
                 file,
             })),
-            Err(errno) => Err(VolumeError::new(
-                -errno as i32,
-                operation,
-                &self.full(path).to_string_lossy(),
-            )),
+            Err(errno) => Err(self.failed(errno, operation, path)),
         }
     }
 
     fn space(&self) -> Outcome<Space> {
         let found = lock(&self.client).space(&self.full(""));
-        let (total_bytes, free_bytes) = found.map_err(|errno| {
+        found.map(Space::from).map_err(|errno| {
             VolumeError::new(-errno as i32, "ask for the space of", &self.location.url)
-        })?;
-        Ok(Space {
-            total_bytes,
-            free_bytes,
         })
     }
 
@@ -281,17 +250,18 @@ impl Volume for Share {
 
     fn remove_directory(&self, directory: &str, mark: &str) -> Outcome<()> {
         let path = format!("{directory}/{mark}");
-        match lock(&self.client).unlink(&self.full(&path)) {
-            missing if missing == -i64::from(libc::ENOENT) => {}
-            result => self.done(result, "remove", &path)?,
-        }
+        let result = lock(&self.client).unlink(&self.full(&path));
+        self.removed(result, &path)?;
         let result = lock(&self.client).remove_directory(&self.full(directory));
         self.done(result, "remove", directory)
     }
 
     fn names(&self) -> Outcome<Box<dyn Names>> {
         let own = Self::connect(&self.location)?;
-        Ok(Box::new(SmbNames::new(own.client, self.base.clone())))
+        Ok(Box::new(PathNames::new(Calls {
+            client: own.client,
+            base: self.base.clone(),
+        })))
     }
 
     /// A connection serves one call at a time.
@@ -330,6 +300,71 @@ impl Handle for Open {
 impl Drop for Open {
     fn drop(&mut self) {
         lock(&self.client).close(self.file);
+    }
+}
+
+/// One thread's connection of its own. Names are leadline's own, which a URL holds as they are.
+struct Calls {
+    client: Arc<Mutex<Client>>,
+    /// The URL of the location's directory.
+    base: String,
+}
+
+impl PathCalls for Calls {
+    type File = Opened;
+
+    fn full(&self, path: &Path) -> CString {
+        let path = path.to_string_lossy();
+        let url = format!("{}/{}", self.base, encoded(path.trim_start_matches('/')));
+        CString::new(url).unwrap_or_default()
+    }
+
+    fn open(&mut self, path: &CStr, how: OpenAs) -> Result<Opened, i64> {
+        let flags = match how {
+            OpenAs::New => libc::O_RDWR | libc::O_CREAT | libc::O_EXCL,
+            OpenAs::Read { .. } => libc::O_RDONLY,
+        };
+        lock(&self.client).open(path, flags)
+    }
+
+    fn write(&mut self, file: &Opened, data: &[u8], offset: u64) -> i64 {
+        lock(&self.client).write(*file, data, offset)
+    }
+
+    fn read(&mut self, file: &Opened, buffer: &mut [u8]) -> i64 {
+        lock(&self.client).read(*file, buffer, 0)
+    }
+
+    fn close(&mut self, file: Opened) -> i64 {
+        lock(&self.client).close(file)
+    }
+
+    fn stat(&mut self, path: &CStr) -> i64 {
+        lock(&self.client)
+            .stat(path)
+            .map_or_else(|errno| errno, |_| 0)
+    }
+
+    fn rename(&mut self, from: &CStr, to: &CStr) -> i64 {
+        lock(&self.client).rename(from, to)
+    }
+
+    fn unlink(&mut self, path: &CStr) -> i64 {
+        lock(&self.client).unlink(path)
+    }
+
+    fn make_directory(&mut self, path: &CStr) -> i64 {
+        lock(&self.client).make_directory(path)
+    }
+
+    fn remove_directory(&mut self, path: &CStr) -> i64 {
+        lock(&self.client).remove_directory(path)
+    }
+
+    fn list(&mut self, path: &CStr) -> i64 {
+        lock(&self.client)
+            .names(path)
+            .map_or_else(|errno| errno, |_| 0)
     }
 }
 
