@@ -214,11 +214,9 @@ def load() -> None:
     import vl_convert  # noqa: F401
 
     import leadline
-    from leadline.import_guards import leave_out_pandas
     from leadline.verdict.chains import vocabulary
     from leadline.verdict.codes.catalogue import catalogue
 
-    leave_out_pandas()
     pyarrow.array([None])
     for module in pkgutil.walk_packages(leadline.__path__, "leadline."):
         if not module.name.endswith("__main__"):

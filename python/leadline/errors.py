@@ -1,24 +1,11 @@
-"""Every error that a user can meet, as one tree.
-
-    LeadlineError
-    ├── UsageError          what was asked cannot be done: nothing was started
-    │   ├── SpecError       a study, an override or a target is not valid (names file, line, key)
-    │   ├── TargetError     a target cannot be measured: missing, read-only, full, raw device, `/`
-    │   ├── ResultError     a directory is no result, is corrupt, or is of a newer version
-    │   ├── CommandError    a command to trace cannot be started (126) or was not found (127)
-    │   └── RefusedChangeError  a change of a setting may not be made, or cannot be: nothing was changed
-    ├── StudyError          a study was started and could not go on
-    │   ├── EngineError     the load engine refused or failed outside a trial
-    │   ├── ObserverError   the observers could not be started
-    │   └── StoreError      a result cannot be written: its disk is full, or failed
-    ├── TuningError         a setting was changed and did not hold, or could not be put back
-    └── LabError            a lab could not be started, inspected or removed
-
-A message says what happened and to what; `remedy` says what to do. Only the command line
-turns an error into an exit code.
-"""
+"""Every error that a user can meet, as one tree; and what this process lacks where an error comes of it."""
 
 from __future__ import annotations
+
+import errno
+import resource
+from collections.abc import Iterator
+from pathlib import Path
 
 
 class LeadlineError(Exception):
@@ -96,3 +83,57 @@ class TuningError(LeadlineError):
 
 class LabError(LeadlineError):
     """A lab could not be started, inspected or removed."""
+
+
+_PROC = "/proc/"
+_NO_MEMORY = ("failed to map segment", "cannot allocate memory", "bad_alloc")
+FILES_REMEDY = "Allow more, then start it again: ulimit -n 1024"
+
+
+def shortage_of(problem: BaseException) -> tuple[str, str] | None:
+    """What was lacking and what to do, where `problem`, or what it came of, says so."""
+    return next((found for one in _chain(problem) if (found := _lacking(one)) is not None), None)
+
+
+def no_proc() -> tuple[str, str] | None:
+    """The same where /proc is not mounted."""
+    if Path(_PROC, "self").exists():
+        return None
+    return "/proc is not mounted, and leadline reads it", "Mount it: mount -t proc proc /proc"
+
+
+def no_memory() -> tuple[str, str]:
+    """The same of memory, with the limit where there is one."""
+    limit = resource.getrlimit(resource.RLIMIT_AS)[0]
+    bound = "" if limit == resource.RLIM_INFINITY else f": its limit of address space is {limit >> 20} MiB"
+    remedy = "Allow more, then start it again: ulimit -v unlimited; or free memory on this host."
+    return f"this process got no more memory{bound}", remedy
+
+
+def _chain(problem: BaseException) -> Iterator[BaseException]:
+    seen: list[BaseException] = []
+    at: BaseException | None = problem
+    while at is not None and at not in seen:
+        seen.append(at)
+        yield at
+        at = at.__cause__ or at.__context__
+
+
+def _lacking(problem: BaseException) -> tuple[str, str] | None:
+    number = problem.errno if isinstance(problem, OSError) else None
+    text = str(problem).lower()
+    if number == errno.EMFILE:
+        limit = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+        return f"too many files are open: this process may open {limit}", FILES_REMEDY
+    if "can't start new thread" in text:
+        return (
+            "this process may start no more threads",
+            "Allow more, then start it again: ulimit -u, ulimit -v",
+        )
+    bounded = resource.getrlimit(resource.RLIMIT_AS)[0] != resource.RLIM_INFINITY
+    # Without a limit it may be what a file claims that no memory holds.
+    refused = isinstance(problem, MemoryError) and bounded and not text.startswith("it needs")
+    if refused or number == errno.ENOMEM or any(words in text for words in _NO_MEMORY):
+        return no_memory()
+    missing = number == errno.ENOENT and str(getattr(problem, "filename", "")).startswith(_PROC)
+    return no_proc() if missing else None

@@ -19,8 +19,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from leadline.errors import LeadlineError, ResultError, SpecError, UsageError
-from leadline.shortage import shortage_of
+from leadline.errors import LeadlineError, ResultError, SpecError, UsageError, shortage_of
 from leadline.trusted import believed_accounts
 
 DEPTH_MAX = 64  # of JSON: nothing of ours comes near, and what walks through it stays off Python's limit

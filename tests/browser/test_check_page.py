@@ -11,7 +11,7 @@ from leadline.check.facts import Fact
 from leadline.check.judge import judge
 from leadline.check.rows import ROLES, rows
 from leadline.check.view import shown
-from leadline.report.renderers.check import check_html
+from leadline.report.renderers.plain_pages import check_html
 
 pytestmark = pytest.mark.browser
 EVIL = "node<script>alert(1)</script>" + "x" * 90

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from leadline import lab as leadline_lab
-from leadline.cli.measure.lab_hosts import lab_hosts
+from leadline.cli.measure.labs import lab_hosts
 from leadline.hosts.workers.request import HostsAsked
 from leadline.lab.cluster.process import find_marked, poll
 from leadline.lab.paths import CREW_PREFIX
@@ -26,7 +26,7 @@ pytestmark = pytest.mark.ceph
 # Says which processes there are, and waits: for a signal, or for its parent.
 _HOLDER = """
 import sys, time
-from leadline.cli.measure.lab_hosts import lab_hosts
+from leadline.cli.measure.labs import lab_hosts
 with lab_hosts(sys.argv[1]) as hosts:
     print(hosts.scheduler, flush=True)
     time.sleep(600)

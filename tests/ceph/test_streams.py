@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from leadline import lab as leadline_lab
-from leadline.cli.measure.lab_hosts import lab_hosts
+from leadline.cli.measure.labs import lab_hosts
 from leadline.errors import UsageError
 from leadline.store.own import read_acks
 from leadline.store.reader import open_result

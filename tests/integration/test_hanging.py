@@ -33,7 +33,7 @@ import slow_fuse
 from forking import Forks
 from leadline.cli.main import leadline as verbs
 from leadline.cli.main import main as run
-from leadline.cli.paths import AskedOrAddress, AskedPath, AskedUnlessValues, UntouchedPath
+from leadline.cli.options import AskedOrAddress, AskedPath, AskedUnlessValues, UntouchedPath
 from slow_fuse import SlowMount
 
 ANSWER_S = 10.0

@@ -22,11 +22,11 @@ from leadline.analysis.cells import CellTable, cell_metrics, compare_cells, tabu
 from leadline.analysis.statistics.means import arithmetic_mean
 from leadline.plan.model import PlannedCell
 from leadline.report.charts import draw as charts
+from leadline.report.figures import printed_figures
 from leadline.report.redact import redacted
 from leadline.report.renderers.markdown import to_markdown
 from leadline.report.renderers.page import to_html
 from leadline.report.renderers.show_json import to_json
-from leadline.report.sections.figures import printed_figures
 from leadline.store.tables import TrialRow
 from leadline.verdict.codes.judge import Case, judge
 from leadline.verdict.comparisons.comparisons import compare_targets, compare_within

@@ -14,7 +14,7 @@ from findings_examples import typical
 from leadline.report import render
 from leadline.report.redact import redacted
 from leadline.report.renderers.terminal import show
-from leadline.report.sections.places import place_lines
+from leadline.report.section_parts import place_lines
 from leadline.study.target import TargetFacts
 from leadline.verdict.diagnosis.causes import applying
 from leadline.verdict.diagnosis.ceilings import Ceiling, RateCeilings

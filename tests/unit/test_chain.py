@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 from findings_examples import typical
 from leadline.analysis.chain import Travel, travel_read, travel_written
 from leadline.analysis.models.simple import Protection, small_write_amplification
-from leadline.report.chains import chain_rows
-from leadline.report.charts.chain import darkness
+from leadline.report.charts.ways import darkness
 from leadline.report.format import NO_VALUE
+from leadline.report.tables import chain_rows
 from leadline.store.tables import TrialRow
 from leadline.study.target import CephAccess, TargetFacts
 from leadline.verdict.cells import origin_of

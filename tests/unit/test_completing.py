@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 import pytest
 
-from leadline.cli.completing import complete_result
+from leadline.cli.options import complete_result
 
 
 def test_results_are_offered_and_no_name_that_is_no_plain_text(

@@ -145,7 +145,7 @@ OWN = {
     "check/storage/request.py",
     "check/storage/child.py",
     "check/measured/exchange.py",
-    "cli/measure/lab_hosts.py",
+    "cli/measure/labs.py",
     "foreign.py",
     "hosts/own/channel.py",
     "hosts/own/study.py",

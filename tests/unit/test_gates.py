@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from leadline.cli.measure.gate_options import parse_gates
+from leadline.cli.gate_options import parse_gates
 from leadline.errors import LeadlineError, SpecError, UsageError
 from leadline.verdict.gates import check_gates, judge_gate, parse_gate
 from leadline.verdict.model import Cell, Code, Findings, Quantity, State, Validity

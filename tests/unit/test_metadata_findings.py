@@ -14,7 +14,7 @@ from leadline.analysis.cells import tabulate
 from leadline.plan.model import PlannedCell
 from leadline.report import tables
 from leadline.report.charts import draw as charts
-from leadline.report.operations import parts
+from leadline.report.metrics import parts
 from leadline.report.renderers.markdown import to_markdown
 from leadline.store.tables import TrialRow
 from leadline.verdict.codes.case import Case

@@ -16,7 +16,7 @@ from trace_tables import process
 
 from leadline.analysis.cells import cell_metrics, tabulate
 from leadline.plan.model import PlannedCell
-from leadline.report.charts.stages import stage_charts
+from leadline.report.charts.ways import stage_charts
 from leadline.store.own import StageRow
 from leadline.store.tables import TrialRow
 from leadline.study.target import TargetFacts

@@ -10,8 +10,7 @@ import pytest
 
 from findings_examples import hostile
 from leadline.report import render
-from leadline.report.renderers.junit import to_junit
-from leadline.report.renderers.openmetrics import regression_openmetrics
+from leadline.report.renderers.exchange import regression_openmetrics, to_junit
 from leadline.verdict.comparisons.regression import Regression, check_of
 from leadline.verdict.model import Cell, Comparison, Findings, Quantity, Validity
 from openmetrics_grammar import parse

@@ -13,8 +13,7 @@ from test_imported_fio import document, row
 from findings_examples import typical
 from leadline.cli.main import run_command_line
 from leadline.errors import UsageError
-from leadline.report.renderers.fio import fio_files, to_fio
-from leadline.report.renderers.fio_shares import latency_shares, rate_samples, shares_of_cpu
+from leadline.report.renderers.fio import fio_files, latency_shares, rate_samples, shares_of_cpu, to_fio
 from leadline.verdict.model import Cell, Curve, Line, TrialView
 
 # What fio-plot 1.1.21 takes of a job, by jsonparsing_support.py.

@@ -15,7 +15,7 @@ import pytest
 from findings_examples import EXAMPLES, HOSTILE, empty, hostile, large, typical
 from leadline.errors import UsageError
 from leadline.report import FORMATS, render
-from leadline.report.renderers.csv import COLUMNS
+from leadline.report.renderers.exchange import COLUMNS
 from leadline.report.renderers.fio import PERCENTILES
 from leadline.verdict.model import Curve, Quantity
 

@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from leadline.report.placing import placed, word_for
-from leadline.report.texts import changed_texts
+from leadline.report.texts import changed_texts, placed, word_for
 
 
 @dataclass(frozen=True)

@@ -11,8 +11,7 @@ from pathlib import Path
 import pytest
 from targets import RESULT
 
-from leadline.report import prepare
-from leadline.report.charts import still
+from leadline.report import prepare, still_charts
 
 
 def started(format: str) -> int:
@@ -27,13 +26,13 @@ def started(format: str) -> int:
 
 
 def test_the_least_chart_is_drawn() -> None:
-    assert still.svg_of(still._LEAST).startswith("<svg")
+    assert still_charts.svg_of(still_charts._LEAST).startswith("<svg")
 
 
 def test_only_a_page_needs_it(monkeypatch: pytest.MonkeyPatch) -> None:
     drawn: list[object] = []
     gate = threading.Event()
-    monkeypatch.setattr(still, "svg_of", lambda spec: (gate.wait(60), drawn.append(spec)))
+    monkeypatch.setattr(still_charts, "svg_of", lambda spec: (gate.wait(60), drawn.append(spec)))
     threading.Timer(0.2, gate.set).start()
     for format in ("md", "csv", "json"):
         prepare(format)
@@ -43,7 +42,7 @@ def test_only_a_page_needs_it(monkeypatch: pytest.MonkeyPatch) -> None:
     for one in threading.enumerate():
         if one is not threading.current_thread() and not one.daemon:
             one.join(60)
-    assert drawn == [still._LEAST]
+    assert drawn == [still_charts._LEAST]
 
 
 def test_what_cannot_start_is_met_by_who_draws(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -52,7 +51,7 @@ def test_what_cannot_start_is_met_by_who_draws(monkeypatch: pytest.MonkeyPatch) 
     def broken(_spec: object) -> str:
         raise ImportError("no vl_convert")
 
-    monkeypatch.setattr(still, "svg_of", broken)
+    monkeypatch.setattr(still_charts, "svg_of", broken)
     monkeypatch.setattr(threading, "excepthook", failures.append)
     assert started("html") <= 1
     assert failures == []
@@ -83,7 +82,7 @@ def test_a_page_under_a_limit_of_address_space_has_no_still_charts_and_says_so(t
 
 
 def test_the_chart_runtime_is_not_made_where_that_would_end_the_process() -> None:
-    making = "from leadline.report.renderers.runtime import made_runtime; made_runtime()"
+    making = "from leadline.report.renderers.page import made_runtime; made_runtime()"
     done = limited(making)
     assert done.returncode == 1
     assert "UsageError" in done.stderr
@@ -93,5 +92,5 @@ def test_the_chart_runtime_is_not_made_where_that_would_end_the_process() -> Non
 def test_no_child_tries_the_engine_where_nothing_is_limited(monkeypatch: pytest.MonkeyPatch) -> None:
     assert resource.getrlimit(resource.RLIMIT_AS)[0] == resource.RLIM_INFINITY
     monkeypatch.setattr(subprocess, "run", None)
-    still.undrawable.cache_clear()
-    assert still.undrawable() == ""
+    still_charts.undrawable.cache_clear()
+    assert still_charts.undrawable() == ""

@@ -7,9 +7,8 @@ from dataclasses import replace
 import pytest
 
 from findings_examples import typical
-from leadline.report.renderers import trials
-from leadline.report.renderers.page import to_html
-from leadline.report.renderers.trials import trial_tables
+from leadline.report.renderers import page
+from leadline.report.renderers.page import to_html, trial_tables
 from leadline.verdict.model import Cell
 
 
@@ -34,7 +33,7 @@ def test_all_of_few_trials_stand_in_a_page() -> None:
 
 def test_of_many_those_that_failed_stand_and_others_evenly(monkeypatch: pytest.MonkeyPatch) -> None:
     figures = len(many(1).trials[0].values) + 5
-    monkeypatch.setattr(trials, "FIGURES_MAX", 20 * figures)
+    monkeypatch.setattr(page, "FIGURES_MAX", 20 * figures)
     orders, note = shown(many(100))
     assert orders == list(range(0, 100, 5))
     assert note == "20 of 100 trials stand here: evenly over the study. All are in the result, in trials/."
@@ -50,7 +49,7 @@ def test_of_many_those_that_failed_stand_and_others_evenly(monkeypatch: pytest.M
 
 
 def test_what_many_cells_share_is_little_but_never_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(trials, "FIGURES_MAX", 10)
+    monkeypatch.setattr(page, "FIGURES_MAX", 10)
     assert {len(table.rows) for table in trial_tables([many(100), many(9), many(2)])} == {8, 2}
 
 

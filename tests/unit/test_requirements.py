@@ -9,7 +9,7 @@ import pytest
 
 from leadline.analysis.cells import CellTable
 from leadline.analysis.metrics import Measured
-from leadline.cli.measure.gate_options import AskedGates
+from leadline.cli.gate_options import AskedGates
 from leadline.errors import ResultError, SpecError
 from leadline.study.library import load_study
 from leadline.study.study import expand

@@ -11,8 +11,7 @@ from rich.console import Console
 
 from findings_examples import typical
 from leadline.errors import UsageError
-from leadline.report.renderers.screen import show_figure, show_screen
-from leadline.report.screen.screen import lines_of, screen_of
+from leadline.report.first_screen import lines_of, screen_of, show_figure, show_screen
 from leadline.study.library import builtin_names, load_study
 from leadline.study.study import expand
 from leadline.verdict.answers.messages import against_base, beside_others, figures_alone, within_target

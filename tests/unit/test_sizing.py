@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from leadline.analysis.models.simple import Protection
+from leadline.cli.gate_options import read_required, required_of
 from leadline.cli.main import run_command_line
-from leadline.cli.requiring import read_required, required_of
 from leadline.errors import SpecError, UsageError
 from leadline.sizing.designs import (
     PerDeviceRate,

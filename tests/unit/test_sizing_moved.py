@@ -14,7 +14,7 @@ from leadline.analysis.models.simple import Protection
 from leadline.cli.main import leadline
 from leadline.errors import SpecError, UsageError
 from leadline.lab.network.topology_file import read_topology
-from leadline.report.renderers.sizing import sizing_html
+from leadline.report.renderers.plain_pages import sizing_html
 from leadline.sizing.designs import designs, link_headroom
 from leadline.sizing.hardware import GOODPUT, Catalogue, read_catalogue
 from leadline.sizing.moved import Inputs, changed, sensitivity

@@ -12,9 +12,9 @@ from click.testing import CliRunner
 from made_studies import random_pipeline, store
 from trace_tables import SECOND, file_row, files_table, process, tables
 
+from leadline.cli.gate_options import read_required_with_places
 from leadline.cli.main import leadline
 from leadline.cli.predict.populations import with_works
-from leadline.cli.requiring import read_required_with_places
 from leadline.errors import SpecError, UsageError
 from leadline.sizing.request import AskedSizing, WorkedOut, shown_works
 from leadline.tracing.store import create_trace_result

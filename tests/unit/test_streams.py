@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from leadline.cli import streams
+from leadline.cli import console
 from leadline.cli.main import run_command_line
 from leadline.errors import LeadlineError, ResultError, SpecError
 from leadline.foreign import reading as reading_of
@@ -20,7 +20,7 @@ from leadline.study.targets import parse_target
 from leadline.units import NO_VALUE
 from support import command_line
 
-codecs.register_error(streams.PLAIN_ERRORS, streams.plain_letters)
+codecs.register_error(console.PLAIN_ERRORS, console.plain_letters)
 DEFECT = ("defect", "internal error", "Traceback", "restore")
 
 
@@ -72,13 +72,13 @@ def test_a_locale_that_lacks_a_letter_gets_it_in_plain_letters() -> None:
         ("ascii", "+-5 % - 18 ... \\xfc \\u6f22"),
         ("iso-8859-1", "±5 % - 18 ... ü \\u6f22"),
     ):
-        assert text.encode(name, streams.PLAIN_ERRORS).decode(name) == shown
+        assert text.encode(name, console.PLAIN_ERRORS).decode(name) == shown
 
 
 def test_what_fails_once_leads_nowhere_from_then_on() -> None:
     number = os.open("/dev/full", os.O_WRONLY)
     try:
-        out = io.TextIOWrapper(io.BufferedWriter(streams.StandardStream(number, needed=True)))
+        out = io.TextIOWrapper(io.BufferedWriter(console.StandardStream(number, needed=True)))
         out.write("x")
         with pytest.raises(LeadlineError, match="No space left"):
             out.flush()
@@ -107,7 +107,7 @@ def test_few_descriptors_are_refused_before_anything_is_made(tmp_path: Path) -> 
 def test_a_missing_proc_is_named_before_any_verb_begins(
     capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr("leadline.shortage._PROC", "/nonexistent/")
+    monkeypatch.setattr("leadline.errors._PROC", "/nonexistent/")
     target, out = f"a={tmp_path}", str(tmp_path / "r")
     assert run_command_line(["run", "quick", "--target", target, "-o", out]) == 2
     assert "/proc is not mounted" in capfd.readouterr().err

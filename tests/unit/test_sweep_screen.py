@@ -11,7 +11,7 @@ from findings_examples import typical
 from leadline.analysis.knee.knee import find_knee
 from leadline.analysis.knee.sweeps import measured_sweeps
 from leadline.plan.make import Host, make_plan
-from leadline.report.screen.screen import PrintedScreen, lines_of, screen_of
+from leadline.report.first_screen import PrintedScreen, lines_of, screen_of
 from leadline.study.study import parse_study
 from leadline.study.target import Target, TargetFacts
 from leadline.study.yaml_source import read_study

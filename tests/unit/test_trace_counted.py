@@ -12,8 +12,8 @@ from builders import clock
 from trace_tables import SECOND, file_row, files_table, process, tables
 
 from leadline.report import render
+from leadline.report.first_screen import lines_of, screen_of
 from leadline.report.redact import redacted
-from leadline.report.screen.screen import lines_of, screen_of
 from leadline.store.reader import open_result
 from leadline.tracing.findings import trace_views
 from leadline.tracing.lives import ALL_RANKS, by_life, lives, ranks_behind

@@ -15,10 +15,10 @@ from leadline.analysis.metrics import Measured
 from leadline.errors import SpecError
 from leadline.plan.make import Host, make_plan
 from leadline.plan.model import Plan
+from leadline.report.figures import PrintedTable, printed_figures
 from leadline.report.renderers.markdown import to_markdown
 from leadline.report.renderers.show_json import to_json
-from leadline.report.sections.figures import PrintedTable, printed_figures
-from leadline.report.sections.walk import show_sections
+from leadline.report.section_parts import show_sections
 from leadline.study.left_out import LeftOut
 from leadline.study.library import load_study
 from leadline.study.target import Target, TargetFacts

@@ -26,8 +26,8 @@ OTHER_MEANINGS: tuple[tuple[str, str, str], ...] = (
     ("observe/mounts/fuse_client.py", "root", "ceph-fuse's directory of the file system"),
     ("observe/mounts/reachable.py", "root", "the root directory of this host"),
     ("observe/mounts/users.py", "root", "a process's root directory, /proc/PID/root"),
-    ("cli/measure/guest_rows.py", "nfs", "a kernel client of a guest of the lab"),
-    ("cli/measure/guest_rows.py", "smb", "a kernel client of a guest of the lab"),
+    ("cli/measure/labs.py", "nfs", "a kernel client of a guest of the lab"),
+    ("cli/measure/labs.py", "smb", "a kernel client of a guest of the lab"),
 )
 
 

@@ -14,11 +14,8 @@ import traceback
 
 import click
 
-from leadline.cli.console import complain, complain_of_usage, echo, echo_text
-from leadline.cli.streams import prepare_streams
-from leadline.errors import LeadlineError, UsageError
-from leadline.import_guards import leave_out_pandas
-from leadline.shortage import no_proc, shortage_of
+from leadline.cli.console import complain, complain_of_usage, echo, echo_text, prepare_streams
+from leadline.errors import LeadlineError, UsageError, no_proc, shortage_of
 
 EXIT_GOOD, EXIT_FAILED, EXIT_USAGE, EXIT_INVALID, EXIT_GATE, EXIT_UNDECIDED = 0, 1, 2, 3, 4, 5
 EXIT_INTERRUPTED = 130  # by Ctrl-C, as shells have it
@@ -218,5 +215,4 @@ def main() -> None:
     """The `leadline` command."""
     prepare_streams()
     gc.set_threshold(_GARBAGE_AFTER)
-    leave_out_pandas()
     sys.exit(run_command_line(sys.argv[1:]))

@@ -19,13 +19,12 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any, NoReturn
 
-from leadline.errors import LeadlineError, UsageError
+from leadline.errors import LeadlineError, UsageError, shortage_of
 from leadline.hosts.model import Attempt, as_json
 from leadline.hosts.own.channel import LINE_BYTES_MAX
 from leadline.hosts.own.study import HostStudy
 from leadline.hosts.own.turn import Turn
 from leadline.plan.model import Plan, PlannedCell, Trial
-from leadline.shortage import shortage_of
 from leadline.store.tables import TrialRow
 
 _LOOK_EVERY_S = 0.1

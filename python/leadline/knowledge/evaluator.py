@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from leadline.errors import SpecError
-from leadline.import_guards import duckdb_in_memory
+from leadline.in_memory import arrow_column, duckdb_in_memory
 from leadline.knowledge.tables import with_numbers
 
 if TYPE_CHECKING:
@@ -69,14 +69,16 @@ def answered(
     if not rows or not conditions:
         return [[] for _ in rows]
     columns = {
-        name: pa.array([None if row[name] is None else str(row[name]) for row in rows], pa.string())
+        name: arrow_column([None if row[name] is None else str(row[name]) for row in rows], pa.string())
         if name in texts
-        else pa.array([row[name] for row in rows], pa.float64())
+        else arrow_column([row[name] for row in rows], pa.float64())
         for name in rows[0]
     }
     # A few hundred rows: to share them among threads takes longer than to look at them.
     with duckdb_in_memory(threads=1) as connection:
-        connection.register("given", pa.table({**columns, _NUMBER: pa.array(range(len(rows)), pa.int64())}))
+        connection.register(
+            "given", pa.table({**columns, _NUMBER: arrow_column(range(len(rows)), pa.int64())})
+        )
         connection.execute("CREATE TABLE facts AS SELECT * FROM given")
         found = _asked(connection, conditions)
     return [_by_condition(values, conditions) for values in found]

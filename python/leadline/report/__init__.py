@@ -13,7 +13,7 @@ FORMATS = ("html", "md", "csv", "json", "fio", "openmetrics")
 def prepare(format: str) -> None:
     """Begin beside what follows what takes a second before a page's first chart is drawn as SVG."""
     if format == "html":
-        from leadline.report.charts.still import begin_drawing
+        from leadline.report.still_charts import begin_drawing
 
         begin_drawing()
 
@@ -22,7 +22,7 @@ def left_out(format: str) -> str:
     """What a report in this format lacks on this host, why, and what to do; "" where nothing."""
     if format != "html":
         return ""
-    from leadline.report.charts.still import undrawable
+    from leadline.report.still_charts import undrawable
 
     why = undrawable()
     return (
@@ -46,7 +46,7 @@ def render(findings: Findings, format: str) -> str:
 
         return to_markdown(findings)
     if format == "csv":
-        from leadline.report.renderers.csv import to_csv
+        from leadline.report.renderers.exchange import to_csv
 
         return to_csv(findings)
     if format == "fio":
@@ -54,7 +54,7 @@ def render(findings: Findings, format: str) -> str:
 
         return to_fio(findings)
     if format == "openmetrics":
-        from leadline.report.renderers.openmetrics import to_openmetrics
+        from leadline.report.renderers.exchange import to_openmetrics
 
         return to_openmetrics(findings)
     if format == "json":

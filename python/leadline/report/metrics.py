@@ -1,13 +1,11 @@
-"""What the reports know about metrics: their headings, their order, and which few lead.
-
-A metric that is not listed still appears: its heading is made from its name.
-"""
+"""What the reports know about metrics: their headings, their order, which few lead, and those of metadata."""
 
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
-from leadline.verdict.model import Cell, CellShown, Quantity
+from leadline.verdict.model import Cell, CellShown, Comparison, Findings, Quantity, part_label
 
 # The columns of the table that everybody reads.
 KEY_METRICS = (
@@ -70,3 +68,41 @@ def all_metrics(cells: tuple[Cell, ...]) -> tuple[str, ...]:
     met = dict.fromkeys(name for cell in cells for name in cell.metrics)
     leading = [name for name in KEY_METRICS if name in met]
     return (*leading, *(name for name in met if name not in leading))
+
+
+def by_operation(findings: Findings) -> Findings:
+    """The findings with each metadata cell in parts, named `work operation`; others as they are."""
+    cells = tuple(part for cell in findings.cells for part in parts(cell))
+    comparisons = tuple(_part(comparison) for comparison in findings.comparisons)
+    return replace(findings, cells=cells, comparisons=comparisons)
+
+
+def parts(cell: Cell) -> tuple[Cell, ...]:
+    """A cell for each operation, its metrics without its name; the cell itself where it has none."""
+    found = []
+    for operation in cell.shown.parts:
+        prefix = f"{operation}_"
+        metrics = {
+            name.removeprefix(prefix): item for name, item in cell.metrics.items() if name.startswith(prefix)
+        }
+        curves = tuple(curve for curve in cell.curves if curve.direction == operation)
+        found.append(
+            replace(
+                cell,
+                work=part_label(cell.work, operation),
+                metrics=metrics,
+                curves=curves,
+                lines=(),
+                origin=None,
+                chains=(),
+            )
+        )
+    return tuple(found) or (cell,)
+
+
+def _part(comparison: Comparison) -> Comparison:
+    operation = comparison.part
+    if operation is None:
+        return comparison
+    metric = comparison.metric.removeprefix(f"{operation}_")
+    return replace(comparison, work=part_label(comparison.work, operation), metric=metric)

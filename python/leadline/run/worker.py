@@ -18,11 +18,10 @@ from pathlib import Path
 from typing import Any
 
 from leadline import _core
-from leadline.errors import LeadlineError
+from leadline.errors import LeadlineError, shortage_of
 from leadline.run import workspace
 from leadline.run.kinds import CONDUCTED, conducted_kind, handed
 from leadline.run.storage import Mounted, open_storage
-from leadline.shortage import shortage_of
 
 _PR_SET_PDEATHSIG = 1
 

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Protocol, overload
 
 from leadline.durable import written_whole
 from leadline.foreign import reading
+from leadline.in_memory import arrow_column
 from leadline.store.files import make_directory, storing
 from leadline.store.parquet import SampleLines, fitted, opened, sample_lines_of
 from leadline.store.tables import LatencyRow, Row, SeriesRow, TrialRow, columns, schema, to_arrow
@@ -207,13 +208,15 @@ def _trial_of(one: HostPart) -> pa.RecordBatch:
         "clock_offset_ns": [one.clock.offset_ns],
         "clock_error_ns": [one.clock.error_ns],
     }
-    return pa.RecordBatch.from_pydict(found, schema=_trials_schema())
+    wanted = _trials_schema()
+    columns_of = [arrow_column(found[field.name], field.type) for field in wanted]
+    return pa.RecordBatch.from_arrays(columns_of, schema=wanted)
 
 
 def _named(batch: pa.RecordBatch, host: str, row_type: type[Row]) -> pa.RecordBatch:
     import pyarrow as pa
 
-    name = pa.array([host] * batch.num_rows, pa.string())
+    name = arrow_column([host] * batch.num_rows, pa.string())
     return pa.RecordBatch.from_arrays([name, *batch.columns], schema=_with_host(row_type))
 
 

@@ -20,7 +20,7 @@ from leadline.durable import write_whole
 from leadline.foreign import parse_json, within_memory
 from leadline.store.files import JOURNAL, compression_of
 from leadline.store.parquet import fitted, opened
-from leadline.store.tables import schema
+from leadline.store.tables import as_columns, schema
 from leadline.trusted import believed_accounts, why_not_place
 
 if TYPE_CHECKING:
@@ -103,8 +103,7 @@ def write_index(result: Path, rows: Sequence[IndexRow]) -> bool:
 
     if not _is_ours(result):
         return False
-    names = [field.name for field in fields(IndexRow)]
-    table = pa.table({name: [getattr(row, name) for row in rows] for name in names}, schema=_schema())
+    table = pa.table(as_columns(list(rows), _schema()), schema=_schema())
     if rows:
         table = table.replace_schema_metadata({_HEAD: json.dumps(vars(_head(rows))).encode()})
     buffer = io.BytesIO()

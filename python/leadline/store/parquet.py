@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from leadline.foreign import open_plain, parse_json, within_memory
+from leadline.in_memory import arrow_column
 from leadline.store.tables import TrialRow, schema
 
 if TYPE_CHECKING:
@@ -276,7 +277,7 @@ def _having(table: Table, column: str, values: Collection[str]) -> Table:
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    return table.filter(pc.is_in(table[column], value_set=pa.array(sorted(values), pa.string())))
+    return table.filter(pc.is_in(table[column], value_set=arrow_column(sorted(values), pa.string())))
 
 
 def _as_rows(row_type: Any, table: Table) -> list[Any]:

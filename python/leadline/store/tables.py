@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from leadline.counters.catalogue import trial_figures
 from leadline.counters.observed import ObservedFigures
+from leadline.in_memory import arrow_column
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -192,5 +193,9 @@ def to_arrow(rows: list[Any], row_type: type[Row]) -> pa.Table:
     """Rows of one type as an Arrow table."""
     import pyarrow as pa
 
-    names = [field.name for field in columns(row_type)]
-    return pa.table({name: [getattr(row, name) for row in rows] for name in names}, schema=schema(row_type))
+    return pa.table(as_columns(rows, schema(row_type)), schema=schema(row_type))
+
+
+def as_columns(rows: list[Any], wanted: pa.Schema) -> list[pa.Array]:
+    """What the columns of a table hold of each row."""
+    return [arrow_column([getattr(row, field.name) for row in rows], field.type) for field in wanted]

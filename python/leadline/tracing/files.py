@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from leadline.import_guards import duckdb_in_memory
+from leadline.in_memory import duckdb_in_memory
 from leadline.tracing.figures import RESTS, Shares, Speeds, copy_seconds, times_known
 from leadline.tracing.lives import by_life, lives, ranks_behind
 from leadline.tracing.mapped import (

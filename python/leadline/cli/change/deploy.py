@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from leadline.cli.console import echo, echo_text
-from leadline.cli.options import out_option
-from leadline.cli.paths import AskedPath, WrittenPath
+from leadline.cli.options import AskedPath, WrittenPath, out_option
 from leadline.errors import UsageError
 
 if TYPE_CHECKING:

@@ -14,8 +14,7 @@ from leadline.cli.change.tune_options import settings_option
 from leadline.cli.change.tune_reach import TuneOptions, opened, system_options
 from leadline.cli.console import echo
 from leadline.cli.machine.lab_words import print_json
-from leadline.cli.options import ignore_health_option
-from leadline.cli.paths import AskedPath
+from leadline.cli.options import AskedPath, ignore_health_option
 from leadline.cli.signals import Unwinding
 from leadline.errors import UsageError
 from leadline.units import format_duration, parse_duration

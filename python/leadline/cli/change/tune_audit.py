@@ -18,7 +18,7 @@ from leadline.cli.change.tune_reach import named_lab, system_of
 from leadline.cli.console import echo_text
 from leadline.cli.machine.lab_targets import lab_option
 from leadline.cli.measure.hosts_options import reach_options
-from leadline.cli.paths import AskedPath
+from leadline.cli.options import AskedPath
 from leadline.errors import TuningError, UsageError
 from leadline.tuning.settings import ROLES
 

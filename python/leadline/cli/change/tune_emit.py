@@ -13,8 +13,7 @@ from leadline.cli.change.deploy import write_or_print
 from leadline.cli.change.tune_options import settings_option
 from leadline.cli.console import echo
 from leadline.cli.main import EXIT_GOOD, EXIT_INVALID
-from leadline.cli.options import out_option
-from leadline.cli.paths import AskedPath
+from leadline.cli.options import AskedPath, out_option
 from leadline.errors import UsageError
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 import click
 
-from leadline.cli.paths import AskedPath
+from leadline.cli.options import AskedPath
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 

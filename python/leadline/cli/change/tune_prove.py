@@ -25,17 +25,24 @@ from leadline.cli.change.proving.own_mounts import (
 )
 from leadline.cli.change.tune_options import settings_option, state_option, way_option
 from leadline.cli.change.tune_reach import journal_of, named_lab, own_settings, system_of
-from leadline.cli.completing import complete_study
 from leadline.cli.console import echo
+from leadline.cli.gate_options import AskedGates
 from leadline.cli.machine.lab_faults import labs_at, labs_of, labs_of_result, refuse_faulted
-from leadline.cli.measure.gate_options import AskedGates
 from leadline.cli.measure.growth import make_growth
 from leadline.cli.measure.run import RunChoices, make_options, run_and_conclude
 from leadline.cli.measure.study_options import KnownServers, StudyRequest, load_plan, study_options
-from leadline.cli.options import grace_option, ignore_health_option, out_option, quiet_option
-from leadline.cli.paths import AskedPath, place_for
+from leadline.cli.options import (
+    AskedPath,
+    complete_study,
+    grace_option,
+    ignore_health_option,
+    out_option,
+    place_for,
+    quiet_option,
+    require_trust,
+    trust_option,
+)
 from leadline.cli.signals import StopRequest
-from leadline.cli.trust import require_trust, trust_option
 from leadline.errors import UsageError
 from leadline.tuning.settings import PriceKind
 from leadline.units import quoted

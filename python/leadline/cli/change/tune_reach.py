@@ -17,7 +17,7 @@ import click
 
 from leadline.cli.change.tune_options import state_option
 from leadline.cli.machine.lab_faults import labs_at
-from leadline.cli.paths import AskedPath
+from leadline.cli.options import AskedPath
 from leadline.errors import TuningError, UsageError
 
 if TYPE_CHECKING:

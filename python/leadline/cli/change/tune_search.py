@@ -8,11 +8,18 @@ from typing import get_args
 import click
 
 from leadline.cli.change.tune_options import settings_option, state_option, way_option
-from leadline.cli.completing import complete_study
 from leadline.cli.measure.study_options import KnownServers, StudyRequest, unbounded_study_options
-from leadline.cli.options import grace_option, out_option, quiet_option
-from leadline.cli.paths import AskedPath, AskedUnlessValues, place_for
-from leadline.cli.trust import require_trust, trust_option
+from leadline.cli.options import (
+    AskedPath,
+    AskedUnlessValues,
+    complete_study,
+    grace_option,
+    out_option,
+    place_for,
+    quiet_option,
+    require_trust,
+    trust_option,
+)
 from leadline.errors import UsageError
 from leadline.tuning.settings import PriceKind
 from leadline.units import quoted

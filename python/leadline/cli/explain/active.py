@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from leadline.cli.console import echo
-from leadline.cli.trust import require_trust
+from leadline.cli.options import require_trust
 from leadline.errors import UsageError
 from leadline.units import quoted
 
@@ -123,7 +123,7 @@ def _make(
 ) -> int:
     from leadline.cli.measure.run import start_here
     from leadline.cli.measure.study_options import StudyRequest, load_plan
-    from leadline.cli.paths import place_for
+    from leadline.cli.options import place_for
     from leadline.cli.signals import StopRequest
     from leadline.plan.model import Plan
 

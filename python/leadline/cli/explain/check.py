@@ -22,8 +22,7 @@ from leadline.cli.explain.check_members import LabMembers, echoes, facts_of_memb
 from leadline.cli.explain.paragraphs import say
 from leadline.cli.machine.lab_targets import check_lab_places, lab_option
 from leadline.cli.measure.hosts_options import reach_options
-from leadline.cli.options import out_option
-from leadline.cli.paths import AskedPath, WrittenPath
+from leadline.cli.options import AskedPath, WrittenPath, out_option
 from leadline.errors import UsageError
 
 if TYPE_CHECKING:
@@ -220,7 +219,7 @@ def command(
     if out is not None:
         write_file(out, (json.dumps(document, indent=1) + "\n").encode(), "-o")
     if page is not None:
-        from leadline.report.renderers.check import check_html
+        from leadline.report.renderers.plain_pages import check_html
 
         write_file(page, check_html(view, created).encode(), "--page")
     if as_json:

@@ -11,16 +11,20 @@ from typing import TYPE_CHECKING
 
 import click
 
-from leadline.cli.completing import complete_result
 from leadline.cli.console import echo, echo_text, terminal_width
 from leadline.cli.explain.active import AskedExperiment, decide_by_experiment
 from leadline.cli.explain.diagnose_trace import of_trace, refuse_for_trace
 from leadline.cli.explain.paragraphs import WIDTH, say
 from leadline.cli.machine.lab_faults import under_fault_option
 from leadline.cli.machine.watch import seconds_of
-from leadline.cli.options import ignore_health_option, out_option
-from leadline.cli.paths import AskedPath, UntouchedPath
-from leadline.cli.trust import trust_option
+from leadline.cli.options import (
+    AskedPath,
+    UntouchedPath,
+    complete_result,
+    ignore_health_option,
+    out_option,
+    trust_option,
+)
 from leadline.errors import UsageError
 from leadline.report.format import plural
 from leadline.units import quoted
@@ -296,7 +300,7 @@ def _span(cause: CauseNamed) -> str:
 
 
 def _print_way(found: Diagnosed) -> None:
-    from leadline.report.sections.places import place_lines
+    from leadline.report.section_parts import place_lines
 
     echo()
     for line in place_lines(found.uses, terminal_width(WIDTH)):

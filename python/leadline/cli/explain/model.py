@@ -22,7 +22,7 @@ from leadline.cli.explain.model_values import (
     size_pairs,
     stations,
 )
-from leadline.cli.paths import AskedPath
+from leadline.cli.options import AskedPath
 from leadline.errors import UsageError
 
 if TYPE_CHECKING:

@@ -12,8 +12,7 @@ from leadline.cli.console import echo, echo_text
 from leadline.cli.machine import lab_client, lab_guest, lab_inject, lab_up
 from leadline.cli.machine.lab_targets import check_lab_places
 from leadline.cli.machine.lab_words import open_lab, print_json, require_one, say, target_options
-from leadline.cli.options import name_argument
-from leadline.cli.paths import AskedPath
+from leadline.cli.options import AskedPath, name_argument
 from leadline.errors import LabError, LeadlineError, UsageError
 from leadline.units import printable
 

@@ -13,9 +13,7 @@ import click
 
 from leadline.cli.console import complain, echo
 from leadline.cli.machine.lab_words import open_lab, print_json
-from leadline.cli.options import name_argument
-from leadline.cli.paths import AskedPath
-from leadline.cli.wrapping import EXIT_OWN_FAILURE, WORDS, SeparatedCommand
+from leadline.cli.options import EXIT_OWN_FAILURE, WORDS, AskedPath, SeparatedCommand, name_argument
 from leadline.errors import CommandError, LeadlineError, UsageError
 
 if TYPE_CHECKING:

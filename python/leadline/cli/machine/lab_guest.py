@@ -11,9 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from leadline.cli.console import complain, echo
-from leadline.cli.options import quiet_option
-from leadline.cli.paths import AskedPath
-from leadline.cli.wrapping import EXIT_OWN_FAILURE, WORDS, SeparatedCommand
+from leadline.cli.options import EXIT_OWN_FAILURE, WORDS, AskedPath, SeparatedCommand, quiet_option
 from leadline.errors import LeadlineError, UsageError
 from leadline.interpreter import executable
 

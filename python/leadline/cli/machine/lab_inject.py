@@ -13,7 +13,7 @@ import click
 
 from leadline.cli.console import echo, echo_text
 from leadline.cli.machine.lab_words import open_lab, print_json
-from leadline.cli.paths import AskedPath
+from leadline.cli.options import AskedPath
 from leadline.cli.signals import Unwinding
 from leadline.errors import LabError, LeadlineError, UsageError
 from leadline.units import format_duration, parse_duration, printable

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from leadline.cli.measure.guest_rows import KERNEL_WAYS, NOT_DONE
+from leadline.cli.measure.labs import KERNEL_WAYS, NOT_DONE
 from leadline.errors import SpecError, UsageError
 
 if TYPE_CHECKING:

@@ -15,8 +15,7 @@ import click
 
 from leadline.cli.console import echo
 from leadline.cli.machine.lab_words import print_json, say, target_options
-from leadline.cli.options import name_argument, one_name
-from leadline.cli.paths import AskedPath
+from leadline.cli.options import AskedPath, name_argument, one_name
 from leadline.errors import SpecError, UsageError
 from leadline.units import exact_size, parse_bit_rate, printable
 

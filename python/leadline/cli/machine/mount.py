@@ -11,7 +11,7 @@ import click
 
 from leadline.cli.console import echo, echo_text
 from leadline.cli.main import EXIT_GATE, EXIT_GOOD
-from leadline.cli.paths import UntouchedPath
+from leadline.cli.options import UntouchedPath
 from leadline.errors import TargetError
 
 if TYPE_CHECKING:

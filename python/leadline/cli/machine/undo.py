@@ -10,12 +10,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from leadline.cli.change.proving.own_mounts import mounted_again
-from leadline.cli.completing import complete_result
 from leadline.cli.console import complain, echo
 from leadline.cli.main import EXIT_FAILED, EXIT_GOOD, EXIT_INTERRUPTED
 from leadline.cli.measure.hosts_options import HostsOptions, connected_again, reach_options
-from leadline.cli.paths import AskedPath
-from leadline.cli.trust import require_trust, trust_option
+from leadline.cli.options import AskedPath, complete_result, require_trust, trust_option
 from leadline.errors import ResultError, UsageError
 from leadline.units import quoted
 

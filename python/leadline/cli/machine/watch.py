@@ -11,7 +11,7 @@ import click
 
 from leadline import units
 from leadline.cli.console import echo, echo_status, echo_text, make_console
-from leadline.cli.paths import UntouchedPath
+from leadline.cli.options import UntouchedPath
 from leadline.errors import SpecError, UsageError
 
 _SECONDS_MAX = 86_400

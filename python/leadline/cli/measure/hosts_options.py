@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import click
 
-from leadline.cli.paths import AskedPath
+from leadline.cli.options import AskedPath
 from leadline.errors import ResultError, TargetError, UsageError
 
 if TYPE_CHECKING:
@@ -357,7 +357,7 @@ def _reached_again(
 
 @contextmanager
 def _on_lab(lab: str, options: HostsOptions) -> Iterator[HostsAsked]:
-    from leadline.cli.measure.lab_hosts import lab_hosts
+    from leadline.cli.measure.labs import lab_hosts
 
     if options.scheduler is not None or options.workers is not None:
         raise UsageError(

@@ -14,9 +14,8 @@ import click
 from leadline.cli.console import echo, echo_text, make_console
 from leadline.cli.files import write_file
 from leadline.cli.main import EXIT_GOOD, EXIT_INTERRUPTED
-from leadline.cli.options import out_option
-from leadline.cli.paths import AskedPath, UntouchedPath
-from leadline.cli.room import require_room
+from leadline.cli.options import AskedPath, UntouchedPath, out_option
+from leadline.cli.signals import require_room
 from leadline.errors import StudyError, UsageError
 
 if TYPE_CHECKING:

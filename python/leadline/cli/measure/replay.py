@@ -11,23 +11,25 @@ from typing import TYPE_CHECKING
 
 import click
 
-from leadline.cli.completing import complete_result
 from leadline.cli.console import make_console
+from leadline.cli.gate_options import AskedGates
 from leadline.cli.machine.lab_faults import labs_of, refuse_faulted, under_fault_option
 from leadline.cli.main import EXIT_GOOD
-from leadline.cli.measure.gate_options import AskedGates
 from leadline.cli.measure.run import RunChoices, make_options, run_and_conclude
 from leadline.cli.options import (
+    AskedPath,
+    complete_result,
     drop_caches_option,
     grace_option,
     ignore_health_option,
     no_ceph_option,
     out_option,
+    place_for,
     quiet_option,
+    require_trust,
+    trust_option,
 )
-from leadline.cli.paths import AskedPath, place_for
 from leadline.cli.signals import StopRequest
-from leadline.cli.trust import require_trust, trust_option
 from leadline.errors import TargetError, UsageError
 from leadline.units import quoted
 

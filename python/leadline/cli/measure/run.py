@@ -14,14 +14,11 @@ from typing import TYPE_CHECKING
 
 import click
 
-from leadline.cli.completing import complete_study
 from leadline.cli.console import make_console
+from leadline.cli.gate_options import AskedGates, check_required, fail_if_option, require_option, required_of
 from leadline.cli.machine.lab_faults import labs_of, labs_of_result, refuse_faulted, under_fault_option
 from leadline.cli.main import EXIT_FAILED
-from leadline.cli.measure.films import make_films
-from leadline.cli.measure.gate_options import AskedGates, fail_if_option
 from leadline.cli.measure.growth import make_growth
-from leadline.cli.measure.guest_rows import check_guest, with_guest
 from leadline.cli.measure.hosts_options import (
     HostsOptions,
     Recruiting,
@@ -30,6 +27,7 @@ from leadline.cli.measure.hosts_options import (
     recruited_again,
     recruiting,
 )
+from leadline.cli.measure.labs import check_guest, with_guest
 from leadline.cli.measure.study_options import (
     KnownServers,
     StudyRequest,
@@ -38,18 +36,19 @@ from leadline.cli.measure.study_options import (
     study_options,
 )
 from leadline.cli.options import (
+    AskedPath,
+    complete_study,
     drop_caches_option,
     grace_option,
     ignore_health_option,
     no_ceph_option,
     out_option,
+    place_for,
     quiet_option,
+    require_trust,
+    trust_option,
 )
-from leadline.cli.paths import AskedPath, place_for
-from leadline.cli.requiring import check_required, require_option, required_of
-from leadline.cli.room import require_room
-from leadline.cli.signals import StopRequest
-from leadline.cli.trust import require_trust, trust_option
+from leadline.cli.signals import StopRequest, require_room
 from leadline.errors import UsageError
 from leadline.units import quoted
 
@@ -61,6 +60,25 @@ if TYPE_CHECKING:
     from leadline.study.target import TargetFacts
     from leadline.verdict.gates import Gate
     from leadline.verdict.requirements.requirements import Requirements
+
+
+def make_films(plan: Plan, stop: StopRequest, quiet: bool) -> bool:
+    """Make what is not there yet; True where something was made."""
+    from leadline.cli.console import make_console
+    from leadline.workloads.pipeline.job import FilmToMake
+    from leadline.workloads.pipeline.source.film import make_film
+    from leadline.workloads.planner import planned
+
+    made = False
+    for wanted in (planned(cell.job).to_make(cell.job) for cell in plan.cells):
+        if not isinstance(wanted, FilmToMake) or Path(wanted.path).is_file():
+            continue
+        place = Path(wanted.path)
+        if not quiet:
+            make_console(stderr=True).print(f"making a film to measure with: {place}", markup=False)
+        make_film(wanted.film, place, stop)
+        made = True
+    return made
 
 
 @dataclass(frozen=True)
@@ -412,7 +430,7 @@ def run_and_conclude(
 
 
 def _conclude(path: Path, gates: AskedGates) -> int:
-    from leadline.report.renderers.screen import show_screen
+    from leadline.report.first_screen import show_screen
     from leadline.store.index import journal_size, write_index
     from leadline.store.reader import open_result
     from leadline.verdict.findings import build_findings

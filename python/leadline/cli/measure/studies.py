@@ -6,8 +6,8 @@ import json
 
 import click
 
-from leadline.cli.completing import complete_study
 from leadline.cli.console import echo, echo_text
+from leadline.cli.options import complete_study
 
 
 @click.command(name="studies")

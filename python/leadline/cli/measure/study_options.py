@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 import click
 
 from leadline.cli.machine.lab_targets import lab_option
-from leadline.cli.paths import AskedPath, UntouchedPath
+from leadline.cli.options import AskedPath, UntouchedPath
 
 if TYPE_CHECKING:
     from leadline.cli.measure.hosts_options import Recruiting

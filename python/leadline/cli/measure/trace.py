@@ -21,10 +21,8 @@ import click
 
 from leadline.cli.console import complain
 from leadline.cli.main import EXIT_GOOD, unforeseen
-from leadline.cli.options import out_option
-from leadline.cli.paths import AskedPath, place_for
-from leadline.cli.room import require_room
-from leadline.cli.wrapping import EXIT_OWN_FAILURE, WrappingCommand
+from leadline.cli.options import EXIT_OWN_FAILURE, AskedPath, WrappingCommand, out_option, place_for
+from leadline.cli.signals import require_room
 from leadline.errors import CommandError, LeadlineError, TargetError, UsageError
 from leadline.units import quoted
 

@@ -13,8 +13,7 @@ import click
 
 from leadline.cli.console import echo_text
 from leadline.cli.explain.model_wires import cables_of
-from leadline.cli.options import out_option
-from leadline.cli.paths import AskedPath, WrittenPath
+from leadline.cli.options import AskedPath, WrittenPath, out_option
 from leadline.cli.predict.simulate_printed import (
     FORMAT,
     document,
@@ -280,7 +279,7 @@ def command(
         )
     if page is not None:
         from leadline.cli.files import write_file
-        from leadline.report.renderers.simulation import simulation_html
+        from leadline.report.renderers.plain_pages import simulation_html
 
         write_file(page, simulation_html(shown(cluster, phases, topology.name)).encode(), "--page")
     if as_json:

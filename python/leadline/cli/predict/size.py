@@ -19,8 +19,7 @@ from leadline import units
 from leadline.cli.console import echo, echo_text
 from leadline.cli.explain.paragraphs import say
 from leadline.cli.files import write_file
-from leadline.cli.options import out_option
-from leadline.cli.paths import AskedPath, WrittenPath
+from leadline.cli.options import AskedPath, WrittenPath, out_option
 from leadline.errors import SpecError, UsageError
 
 if TYPE_CHECKING:
@@ -167,9 +166,9 @@ def command(
     leadline size docs/examples/suse-sizing.yaml --what-if link=2x
     leadline size docs/examples/suse-sizing.yaml --compare suse_2019/3 suse_2019/6+3
     """
+    from leadline.cli.gate_options import read_required_with_places
     from leadline.cli.predict.measured import measured_in
     from leadline.cli.predict.populations import with_works
-    from leadline.cli.requiring import read_required_with_places
     from leadline.sizing.designs import designs
     from leadline.sizing.document import design_json, document
     from leadline.sizing.moved import Inputs, changed
@@ -254,7 +253,7 @@ def _write_small(inputs: Inputs, chosen: Design, out: Path, link: str) -> None:
 
 def _show(view: ShownSizing, page: Path | None, required: Requirements, *, quiet: bool) -> None:
     if page is not None:
-        from leadline.report.renderers.sizing import sizing_html
+        from leadline.report.renderers.plain_pages import sizing_html
 
         write_file(page, sizing_html(view, required.title, required.document).encode(), "--page")
     if not quiet:

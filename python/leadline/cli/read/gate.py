@@ -10,13 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from leadline.cli.completing import complete_result
 from leadline.cli.console import echo_text, make_console
 from leadline.cli.files import write_file
+from leadline.cli.gate_options import allow_undecided_option
 from leadline.cli.main import EXIT_GATE, EXIT_GOOD, EXIT_INVALID, EXIT_UNDECIDED
-from leadline.cli.measure.gate_options import allow_undecided_option
-from leadline.cli.options import across_jobs_option
-from leadline.cli.paths import AskedPath, WrittenPath
+from leadline.cli.options import AskedPath, WrittenPath, across_jobs_option, complete_result
 from leadline.errors import UsageError
 
 if TYPE_CHECKING:
@@ -66,11 +64,11 @@ def command(
     sides = open_result(baseline), open_result(new)
     found = check_regression(*sides, metrics, allowed, across_jobs=across_jobs)
     if junit is not None:
-        from leadline.report.renderers.junit import to_junit
+        from leadline.report.renderers.exchange import to_junit
 
         write_file(junit, to_junit(found, allow_undecided=allow_undecided).encode(), "--junit")
     if openmetrics is not None:
-        from leadline.report.renderers.openmetrics import regression_openmetrics
+        from leadline.report.renderers.exchange import regression_openmetrics
 
         write_file(openmetrics, regression_openmetrics(found).encode(), "--openmetrics")
     code = _code(found, allow_undecided=allow_undecided)

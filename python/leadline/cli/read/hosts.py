@@ -8,10 +8,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from leadline.cli.completing import complete_result
 from leadline.cli.console import echo, echo_text, make_console
-from leadline.cli.options import across_jobs_option
-from leadline.cli.paths import AskedPath
+from leadline.cli.options import AskedPath, across_jobs_option, complete_result
 from leadline.cli.read.indexes import say_left_out
 from leadline.errors import ResultError, UsageError
 

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from leadline.cli.console import complain, echo
-from leadline.cli.options import out_option
-from leadline.cli.paths import AskedOrAddress, AskedPath, WrittenPath, place_for
+from leadline.cli.options import AskedOrAddress, AskedPath, WrittenPath, out_option, place_for
 from leadline.units import quoted
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from leadline.cli.console import complain, echo, echo_text
-from leadline.cli.paths import AskedPath
+from leadline.cli.options import AskedPath
 from leadline.cli.read.indexes import enters, indexed_results, say_left_out
 from leadline.errors import ResultError
 from leadline.units import printable, quoted

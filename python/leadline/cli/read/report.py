@@ -8,12 +8,10 @@ from typing import TYPE_CHECKING
 
 import click
 
-from leadline.cli.completing import complete_result
 from leadline.cli.console import echo
 from leadline.cli.files import write_file
-from leadline.cli.options import out_option
-from leadline.cli.paths import AskedPath
-from leadline.cli.requiring import require_option, required_of
+from leadline.cli.gate_options import require_option, required_of
+from leadline.cli.options import AskedPath, complete_result, out_option
 from leadline.errors import UsageError
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from leadline.cli.console import echo_text, make_console
-from leadline.cli.paths import AskedPath
+from leadline.cli.options import AskedPath
 from leadline.errors import UsageError
 
 
@@ -73,8 +73,8 @@ def command(
         reproduction_table,
     )
     from leadline.published.store import document_text, read_document, read_source
-    from leadline.report.console import text
-    from leadline.report.sections.texts import show_texts
+    from leadline.report.section_parts import show_texts
+    from leadline.report.texts import terminal_text
     from leadline.store.reader import open_result, require_cells
     from leadline.verdict.findings import build_findings
 
@@ -106,7 +106,7 @@ def command(
     else:
         console = make_console()
         for place, line in enumerate(reproduction_lines(figures.title, origin)):
-            console.print(text(line, "" if place else "bold"))
+            console.print(terminal_text(line, "" if place else "bold"))
         for table in tables:
             show_texts(reproduction_table(table), console)
 

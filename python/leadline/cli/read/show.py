@@ -8,11 +8,9 @@ from pathlib import Path
 
 import click
 
-from leadline.cli.completing import complete_result
 from leadline.cli.console import echo_text, make_console
-from leadline.cli.measure.gate_options import AskedGates, fail_if_option
-from leadline.cli.paths import AskedPath
-from leadline.cli.requiring import require_option, required_of
+from leadline.cli.gate_options import AskedGates, fail_if_option, require_option, required_of
+from leadline.cli.options import AskedPath, complete_result
 from leadline.errors import UsageError
 
 
@@ -44,7 +42,7 @@ def command(
     """
     if sum((whole, figure is not None, as_json)) > 1:
         raise UsageError("--all, --table and --json are three ways to print a result", "name one of them")
-    from leadline.report.renderers.screen import show_figure, show_screen
+    from leadline.report.first_screen import show_figure, show_screen
     from leadline.store.reader import open_result, refuse_search
 
     result = open_result(directory)  # what is none is said before all that judges is loaded

@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from leadline.cli.console import complain, echo_text, make_console
-from leadline.cli.options import across_jobs_option
-from leadline.cli.paths import AskedPath
+from leadline.cli.options import AskedPath, across_jobs_option
 from leadline.cli.read.indexes import indexed_results, say_left_out
 from leadline.errors import UsageError
 from leadline.report.format import plural

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from leadline.in_memory import arrow_column
 from leadline.store.tables import SeriesRow
 
 _ENGINE, _SHARED = "engine", ("ceph", "wire")  # sources; what one host looks at for all of them
@@ -36,7 +37,9 @@ class SeriesJoin:
         wanted = [_ENGINE] if self._cluster else [_ENGINE, *_SHARED]
         cluster: list[SeriesRow] = []
         for batch in series:
-            chosen = batch.filter(pc.is_in(batch.column("source"), value_set=pa.array(wanted)))
+            chosen = batch.filter(
+                pc.is_in(batch.column("source"), value_set=arrow_column(wanted, pa.string()))
+            )
             for row in _rows(chosen):
                 if row.source in _SHARED:
                     cluster.append(SeriesRow(self._trial, row.t_ns + shift_ns, *list(vars(row).values())[2:]))

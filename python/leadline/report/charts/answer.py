@@ -7,7 +7,7 @@ from typing import Any
 
 from leadline.report import format as fmt
 from leadline.report.charts.parts import PALETTE, Chart, name_axis, panel
-from leadline.report.screen.short import INVALID, comparable, short_figure, short_marks
+from leadline.report.screen_table import INVALID, comparable, short_figure, short_marks
 from leadline.verdict.model import UNUSABLE, FigureTable, Findings, outcome_words
 from leadline.verdict.sections.answer import AskedFigure, StudyAnswer
 from leadline.verdict.sections.section import TextTable

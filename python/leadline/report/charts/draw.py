@@ -12,17 +12,22 @@ from typing import Any
 from leadline.report import format as fmt
 from leadline.report import tables
 from leadline.report.charts import bars as chart_bars
-from leadline.report.charts import chain as chart_chain
 from leadline.report.charts import lines as chart_lines
+from leadline.report.charts import ways as chart_chain
 from leadline.report.charts.answer import answer_chart
-from leadline.report.charts.growth import growth_charts
-from leadline.report.charts.knee import knee_charts
-from leadline.report.charts.moved import count_charts, heat_charts, life_charts, rate_charts, time_charts
+from leadline.report.charts.bars import share_charts
+from leadline.report.charts.growth import (
+    count_charts,
+    growth_charts,
+    heat_charts,
+    knee_charts,
+    life_charts,
+    rate_charts,
+    time_charts,
+)
 from leadline.report.charts.parts import PALETTE, Chart, kind_colour, panel, target_names
-from leadline.report.charts.places import places_chart
-from leadline.report.charts.shares import share_charts
-from leadline.report.charts.stages import stage_charts
-from leadline.report.operations import by_operation
+from leadline.report.charts.ways import places_chart, stage_charts
+from leadline.report.metrics import by_operation
 from leadline.verdict.model import Cell, Findings
 from leadline.verdict.sections import charts as verdict_charts
 from leadline.verdict.sections.charts import (

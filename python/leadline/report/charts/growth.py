@@ -1,21 +1,38 @@
-"""Charts of growth: seconds or rates by how many at once, with intervals, and what a model says of it."""
+"""Charts of growth by how many at once, of a sweep's plateau with its knee, and of what moved over time."""
 
 from __future__ import annotations
 
 from typing import Any
 
+from leadline import units
 from leadline.report import format as fmt
 from leadline.report.charts.parts import (
     DASHES,
+    LEGEND,
+    PALETTE,
     SHAPES,
     Chart,
     colour,
     domain,
     flagged,
     if_invalid,
+    in_order,
+    kind_colour,
+    name_axis,
     panel,
+    shade_of,
 )
-from leadline.verdict.sections.charts import GrowthLines, GrowthModel, GrowthPoint
+from leadline.verdict.sections.charts import (
+    CountBars,
+    GrowthLines,
+    GrowthModel,
+    GrowthPoint,
+    HeatMap,
+    KneeMap,
+    LifeBars,
+    RateLines,
+    TimeBars,
+)
 
 _MODEL_DASH = [2, 3]
 
@@ -128,3 +145,253 @@ def _time_layers(axis: str, names: list[str], rows: list[dict[str, Any]]) -> lis
             },
         },
     ]
+
+
+_ROW = 30
+_OPACITY = [0.04, 0.7]  # the ink of the numbers stays readable on all of them, in print too
+_NARROW = 16  # columns: beyond it numbers are small
+
+
+def knee_charts(shown: KneeMap) -> tuple[Chart, ...]:
+    """The fuller, the nearer to the plateau; numbers are percent, those of cells that were tried in bold."""
+    rows = [
+        {
+            "column": fmt.printable(one.column),
+            "row": fmt.printable(one.row),
+            "share": 0.0 if one.share is None else min(one.share, 1.0),
+            "text": "" if one.share is None else f"{100 * one.share:.0f}",
+            "tried": one.trials > 0,
+            "knee": one.knee,
+            "could_be": one.could_be and not one.knee,
+            "tip": fmt.printable(one.words),
+        }
+        for one in shown.fields
+    ]
+    place = {
+        "x": _axis("column", shown.columns, shown.column_option, "bottom"),
+        "y": _axis("row", tuple(reversed(shown.rows)), shown.row_option, "left"),
+    }
+    tried, knee, could_be = "datum.tried", "datum.knee", "datum.could_be"
+    size = 11 if len(shown.columns) <= _NARROW else 8
+    layer = [
+        {
+            "mark": {"type": "rect", "color": PALETTE[0]},
+            "encoding": {
+                **place,
+                "fillOpacity": {
+                    "field": "share",
+                    "type": "quantitative",
+                    "legend": None,
+                    "scale": {"domain": [0, 1], "range": _OPACITY},
+                },
+                "tooltip": {"field": "tip"},
+            },
+        },
+        _frame(place, tried, {"stroke": "var(--muted)", "strokeWidth": 1}),
+        _frame(place, could_be, {"stroke": "var(--ink)", "strokeWidth": 1.5, "strokeDash": [3, 2]}),
+        _frame(place, knee, {"stroke": "var(--ink)", "strokeWidth": 3.5}),
+        _numbers(place, tried, {"color": "var(--ink)", "fontWeight": 700, "fontSize": size}),
+        _numbers(
+            place,
+            f"!{tried}",
+            {"color": "var(--ink)", "fontStyle": "italic", "fontWeight": 400, "fontSize": size - 2},
+        ),
+    ]
+    words = "; ".join(str(row["tip"]) for row in rows if row["knee"] or row["could_be"])
+    spec = panel(rows, layer, _ROW * len(shown.rows) + 50)
+    return (Chart(shown.name, fmt.printable(shown.title), shown.unit, words, spec),)
+
+
+def _axis(field: str, levels: tuple[str, ...], option: str, side: str) -> dict[str, Any]:
+    return {
+        "field": field,
+        "type": "nominal",
+        "sort": [fmt.printable(one) for one in levels],
+        "scale": {"domain": [fmt.printable(one) for one in levels], "padding": 0.08},
+        "axis": {
+            "title": fmt.printable(option) or None,
+            "orient": side,
+            "labelAngle": 0 if len(levels) <= _NARROW // 2 or side == "left" else -40,
+            "grid": False,
+            "labelColor": "var(--ink)",
+        },
+    }
+
+
+def _frame(place: dict[str, Any], test: str, look: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "transform": [{"filter": test}],
+        "mark": {"type": "rect", "fill": None, **look},
+        "encoding": place,
+    }
+
+
+def _numbers(place: dict[str, Any], test: str, look: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "transform": [{"filter": test}],
+        "mark": {"type": "text", **look},
+        "encoding": {**place, "text": {"field": "text"}},
+    }
+
+
+def rate_charts(shown: RateLines) -> tuple[Chart, ...]:
+    """Bytes per second, lines of one scale."""
+    rates = {name: [value / shown.bin_s for value in values] for name, values in shown.moved}
+    scale = fmt.scale_for("B/s", [max(values) for values in rates.values()])
+    rows = [
+        {"kind": name, "t": (number + 0.5) * shown.bin_s, "value": value / scale.divisor}
+        for name, values in rates.items()
+        for number, value in enumerate(values)
+    ]
+    layer = {
+        "mark": {"type": "line", "interpolate": "step", "strokeWidth": 1.6},
+        "encoding": {
+            "x": _time_axis(),
+            "y": {"field": "value", "type": "quantitative", "axis": {"title": None, "format": ",.3~r"}},
+            "color": kind_colour(list(rates)),
+            "strokeDash": {
+                "field": "kind",
+                "type": "nominal",
+                "legend": LEGEND,
+                "scale": {"domain": list(rates), "range": [[1, 0], [5, 2]][: len(rates)]},
+            },
+        },
+    }
+    peaks = "; ".join(f"{name}: at most {units.format_rate(max(v))}" for name, v in rates.items())
+    return (Chart(shown.name, fmt.printable(shown.title), scale.label, peaks, panel(rows, [layer], 200)),)
+
+
+def _time_axis(title: str = "seconds since the start") -> dict[str, Any]:
+    return {
+        "field": "t",
+        "type": "quantitative",
+        "axis": {"title": title, "grid": False},
+        "scale": {"zero": True, "nice": False},
+    }
+
+
+def heat_charts(shown: HeatMap) -> tuple[Chart, ...]:
+    """A row each, a column a bin; the darker the more bytes."""
+    rows = [
+        {
+            "process": fmt.printable(label),
+            "t": place * shown.bin_s,
+            "t2": (place + 1) * shown.bin_s,
+            "value": value / shown.bin_s,
+            "tip": f"{fmt.printable(label)}, {place * shown.bin_s:.3g} s:"
+            f" {units.format_rate(value / shown.bin_s)}",
+        }
+        for label, values in shown.rows
+        for place, value in enumerate(values)
+        if value > 0
+    ]
+    layer = {
+        "mark": {"type": "rect", "color": shade_of(shown.kind, [shown.kind])},
+        "encoding": {
+            "y": {"field": "process", "type": "nominal", "sort": None, "title": None, "axis": name_axis()},
+            "x": _time_axis(),
+            "x2": {"field": "t2"},
+            "fillOpacity": {
+                "field": "value",
+                "type": "quantitative",
+                "legend": None,
+                "scale": {"type": "sqrt", "domainMin": 0, "range": [0.08, 1]},
+            },
+            "tooltip": {"field": "tip"},
+        },
+    }
+    most = units.format_rate(max(float(str(row["value"])) for row in rows))
+    words = f"{len(shown.rows)} processes; at most {most}"
+    spec = panel(rows, [layer], 22 * len(shown.rows) + 10)
+    return (Chart(shown.name, fmt.printable(shown.title), f"full colour: {most}", words, spec),)
+
+
+def life_charts(shown: LifeBars) -> tuple[Chart, ...]:
+    """A bar each, from its start to its end."""
+    rows = [
+        {
+            "process": fmt.printable(bar.label),
+            "t": bar.start_s,
+            "t2": bar.end_s,
+            "tip": fmt.printable(bar.words),
+        }
+        for bar in shown.bars
+    ]
+    layer = {
+        "mark": {"type": "bar", "height": 9, "color": PALETTE[6]},
+        "encoding": {
+            "y": {"field": "process", "type": "nominal", "sort": None, "title": None, "axis": name_axis()},
+            "x": _time_axis(),
+            "x2": {"field": "t2"},
+            "tooltip": {"field": "tip"},
+        },
+    }
+    words = "; ".join(str(row["tip"]) for row in rows[:10])
+    spec = panel(rows, [layer], 18 * len(rows) + 10)
+    return (Chart(shown.name, fmt.printable(shown.title), "seconds", words, spec),)
+
+
+def time_charts(shown: TimeBars) -> tuple[Chart, ...]:
+    """A bar each, divided by what its seconds went into."""
+    scale = fmt.scale_for("s", [bar.total_s for bar in shown.bars])
+    names = list(dict.fromkeys(name for bar in shown.bars for name, _ in bar.parts))
+    rows = [
+        {
+            "file": fmt.printable(bar.label),
+            "kind": name,
+            "value": seconds / scale.divisor,
+            "tip": f"{fmt.printable(bar.words)}: {_seconds(seconds)} {name}",
+        }
+        for bar in shown.bars
+        for name, seconds in bar.parts
+    ]
+    label = {**name_axis(), "labelLimit": 260}
+    layer = {
+        "mark": {"type": "bar", "height": 11},
+        "encoding": {
+            "y": {"field": "file", "type": "nominal", "sort": None, "title": None, "axis": label},
+            "x": {
+                "field": "value",
+                "type": "quantitative",
+                "stack": "zero",
+                "axis": {"title": None, "tickCount": 5},
+            },
+            "color": kind_colour(in_order(names)),
+            "tooltip": {"field": "tip"},
+        },
+    }
+    words = "; ".join(f"{fmt.printable(bar.title)} {_seconds(bar.total_s)}" for bar in shown.bars[:5])
+    spec = panel(rows, [layer], 21 * len(shown.bars) + 10)
+    return (Chart(shown.name, fmt.printable(shown.title), scale.label, words, spec),)
+
+
+def _seconds(value: float) -> str:
+    return units.format_latency(value * 1e9)
+
+
+def count_charts(shown: CountBars) -> tuple[Chart, ...]:
+    """A column each, as high as it was often."""
+    rows = [
+        {"bin": name, "value": count, "tip": f"{name}: {count:,}"}
+        for name, count in ((fmt.printable(name), count) for name, count in shown.counts)
+    ]
+    bins = {
+        "field": "bin",
+        "type": "nominal",
+        "sort": None,
+        "axis": {"title": None, "labelAngle": -40, "grid": False},
+    }
+    layer = {
+        "mark": {"type": "bar", "color": shade_of(shown.kind, [shown.kind])},
+        "encoding": {
+            "x": bins,
+            "y": {
+                "field": "value",
+                "type": "quantitative",
+                "axis": {"title": None, "tickCount": 4, "format": "~s"},
+            },
+            "tooltip": {"field": "tip"},
+        },
+    }
+    words = "; ".join(str(row["tip"]) for row in rows if row["value"])
+    return (Chart(shown.name, fmt.printable(shown.title), shown.unit, words, panel(rows, [layer], 150)),)

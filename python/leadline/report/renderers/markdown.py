@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from leadline.report import format as fmt
-from leadline.report import markup, metrics, tables
-from leadline.report.chains import CHAIN_HEADINGS, chain_notes, chain_rows
-from leadline.report.markup import escape
+from leadline.report import metrics, tables, texts
 from leadline.report.renderers.terminal import next_steps, state_words
-from leadline.report.sections.walk import sections_markdown
+from leadline.report.section_parts import sections_markdown
+from leadline.report.tables import CHAIN_HEADINGS, chain_notes, chain_rows
+from leadline.report.texts import markdown_text
 from leadline.verdict.model import Findings, outcome_words
 
 
@@ -31,7 +31,7 @@ def _numbers(findings: Findings) -> list[str]:
         _comparisons(findings),
         _chains(findings),
         _validity(findings),
-        _list("Next", [escape(step) for step in next_steps(findings)]),
+        _list("Next", [markdown_text(step) for step in next_steps(findings)]),
     ]
 
 
@@ -45,14 +45,14 @@ def _machine(findings: Findings) -> list[str]:
 
 def _masthead(findings: Findings) -> str:
     frame = findings.frame
-    parts = [f"# {escape(findings.title)}"]
+    parts = [f"# {markdown_text(findings.title)}"]
     if frame.borrowed is not None:
-        words = f"Source: {escape(frame.borrowed.source)}. Nothing of this was measured here."
+        words = f"Source: {markdown_text(frame.borrowed.source)}. Nothing of this was measured here."
         return "\n\n".join([*parts, words] if frame.borrowed.source else parts)
     if findings.answer is not None:
-        parts += [f"**{escape(findings.answer.question)}**", escape(findings.answer.text)]
+        parts += [f"**{markdown_text(findings.answer.question)}**", markdown_text(findings.answer.text)]
     if about := (findings.about if frame.command else " ".join(findings.about.split())):
-        parts.append(escape(about))
+        parts.append(markdown_text(about))
     if findings.cells or findings.frame.cells:
         parts.append(_result(findings))
     if not findings.complete and frame.cells:
@@ -71,12 +71,13 @@ def _result(findings: Findings) -> str:
 def _statements(findings: Findings) -> str:
     borrowed = findings.frame.borrowed
     if borrowed is not None:
-        return f"**{escape(findings.statements[0].text)}**\n\nTolerance: {escape(borrowed.tolerance)}."
+        said, tolerance = markdown_text(findings.statements[0].text), markdown_text(borrowed.tolerance)
+        return f"**{said}**\n\nTolerance: {tolerance}."
     lines = []
     for item in findings.statements:
-        text = escape(item.text)
+        text = markdown_text(item.text)
         lines.append(f"- **{text}**" if item.tone == "headline" else f"- {text}")
-        lines += [f"  - {escape(evidence)}" for evidence in item.evidence]
+        lines += [f"  - {markdown_text(evidence)}" for evidence in item.evidence]
     return "\n".join(lines)
 
 
@@ -84,7 +85,12 @@ def _key_tables(findings: Findings) -> str:
     parts = []
     for target, cells in tables.by_target(findings).items():
         words = next(
-            (f": {escape(view.words)}" for view in findings.targets if view.name == target and view.words), ""
+            (
+                f": {markdown_text(view.words)}"
+                for view in findings.targets
+                if view.name == target and view.words
+            ),
+            "",
         )
         data = tables.key_table(findings, cells)
         headings = ["Work", "Validity"]
@@ -94,12 +100,14 @@ def _key_tables(findings: Findings) -> str:
         rows = []
         for row in data.rows:
             numbers = [
-                escape(part) for item in row.measures for part in (item.text, item.spread or item.reason)
+                markdown_text(part)
+                for item in row.measures
+                for part in (item.text, item.spread or item.reason)
             ]
-            rows.append([escape(row.cell.work), state_words(row.cell.validity.state), *numbers])
+            rows.append([markdown_text(row.cell.work), state_words(row.cell.validity.state), *numbers])
         note = "\n\nLatency of mixed works: of their reads." if tables.mixed_latency(data) else ""
-        table = markup.table(headings, set(range(2, len(headings))), rows)
-        parts.append(f"## {escape(target)}{words}\n\n{table}{note}")
+        table = texts.markdown_table(headings, set(range(2, len(headings))), rows)
+        parts.append(f"## {markdown_text(target)}{words}\n\n{table}{note}")
     return "\n\n".join(parts)
 
 
@@ -109,10 +117,10 @@ def _comparisons(findings: Findings) -> str:
     states = tables.states_of(findings)
     rows = [
         [
-            escape(item.work),
+            markdown_text(item.work),
             metrics.heading(item.metric),
-            escape(item.other),
-            escape(item.base),
+            markdown_text(item.other),
+            markdown_text(item.base),
             outcome_words(item.verdict),
             fmt.ratio(item.ratio),
             fmt.ratio_interval(item.low, item.high),
@@ -121,8 +129,8 @@ def _comparisons(findings: Findings) -> str:
         for item in findings.comparisons
     ]
     headings = ["Work", "Metric", "Other", "Base", "Verdict", "Other / base", "Interval", "Validity"]
-    notes = [escape(note) for note in tables.comparison_notes(findings.comparisons)]
-    return "\n\n".join(["## Compared", markup.table(headings, {5, 6}, rows), *notes])
+    notes = [markdown_text(note) for note in tables.comparison_notes(findings.comparisons)]
+    return "\n\n".join(["## Compared", texts.markdown_table(headings, {5, 6}, rows), *notes])
 
 
 def _chains(findings: Findings) -> str:
@@ -131,18 +139,18 @@ def _chains(findings: Findings) -> str:
         return ""
     lines = [
         [
-            escape(row.cell.work),
-            escape(row.cell.target),
+            markdown_text(row.cell.work),
+            markdown_text(row.cell.target),
             "read" if row.chain.direction == "read" else "written",
-            ("**INVALID** " if row.cell.validity.state == "INVALID" else "") + escape(row.places),
+            ("**INVALID** " if row.cell.validity.state == "INVALID" else "") + markdown_text(row.places),
             *(row.stored, row.model, row.ratio),
         ]
         for row in rows
     ]
-    notes = "\n".join(f"- {escape(note)}" for note in chain_notes(rows))
+    notes = "\n".join(f"- {markdown_text(note)}" for note in chain_notes(rows))
     title = "## Where the bytes came from, how far they got"
     return "\n\n".join(
-        part for part in [title, markup.table(list(CHAIN_HEADINGS), {4, 5, 6}, lines), notes] if part
+        part for part in [title, texts.markdown_table(list(CHAIN_HEADINGS), {4, 5, 6}, lines), notes] if part
     )
 
 
@@ -150,17 +158,17 @@ def _validity(findings: Findings) -> str:
     lines = []
     for item in tables.fired(findings):
         code = item.code
-        title = f"{state_words(code.state)}: {escape(fmt.sentence(code.title))}"
-        lines.append(f"- **{title}** (`{code.code}`). {escape(code.remedy)}")
-        lines += [f"  - {escape(cell)}: {escape(evidence)}" for cell, evidence in item.cells]
+        title = f"{state_words(code.state)}: {markdown_text(fmt.sentence(code.title))}"
+        lines.append(f"- **{title}** (`{code.code}`). {markdown_text(code.remedy)}")
+        lines += [f"  - {markdown_text(cell)}: {markdown_text(evidence)}" for cell, evidence in item.cells]
     return "## Validity\n\n" + "\n".join(lines) if lines else ""
 
 
 def _codes(findings: Findings) -> str:
     """What fired, where no cell needs to be named."""
     return "\n\n".join(
-        f"**{state_words(code.state)}: {escape(fmt.sentence(code.title))}** (`{code.code}`)."
-        f" {escape(code.evidence)}. {escape(code.remedy)}"
+        f"**{state_words(code.state)}: {markdown_text(fmt.sentence(code.title))}** (`{code.code}`)."
+        f" {markdown_text(code.evidence)}. {markdown_text(code.remedy)}"
         for cell in findings.cells
         for code in cell.validity.codes
     )
@@ -171,7 +179,7 @@ def _list(title: str, items: list[str]) -> str:
 
 
 def _facts(title: str, facts: dict[str, str]) -> str:
-    return _list(title, [f"{escape(name)}: {escape(value)}" for name, value in facts.items()])
+    return _list(title, [f"{markdown_text(name)}: {markdown_text(value)}" for name, value in facts.items()])
 
 
 def _reproduce(findings: Findings) -> str:

@@ -1,34 +1,129 @@
-"""The HTML page: one file that opens offline, with the chart runtime, styles and data inside it.
-
-The page may load nothing (`default-src 'none'`) and run only its own two scripts, named by their hash.
-Everything that came from outside is escaped by Jinja2, and inside the charts' JSON by `embedded_json`.
-"""
+"""The HTML page: one file that opens offline, with the chart runtime, styles and data inside it."""
 
 from __future__ import annotations
 
 import base64
+import functools
 import hashlib
 import json
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from importlib import resources
+from importlib.metadata import version
 from typing import Any
 
 from leadline import units
+from leadline.errors import UsageError
 from leadline.report import format as fmt
 from leadline.report import metrics, tables
-from leadline.report.chains import CHAIN_HEADINGS, chain_notes, chain_rows
 from leadline.report.charts import draw as charts
 from leadline.report.charts import parts as chart_parts
-from leadline.report.charts.chain import chain_legend
-from leadline.report.charts.still import svg_of, undrawable
-from leadline.report.renderers.runtime import template_text, vega_runtime
+from leadline.report.charts.ways import chain_legend
+from leadline.report.first_screen import screen_of
 from leadline.report.renderers.terminal import general_steps, state_words
-from leadline.report.renderers.trials import trial_tables
-from leadline.report.screen.screen import screen_of
-from leadline.report.sections.messages import fact_words
-from leadline.report.sections.page import section_context, section_filters, shown_sections
-from leadline.verdict.model import Cell, Findings, State, outcome_words
+from leadline.report.section_parts import fact_words, section_context, section_filters, shown_sections
+from leadline.report.still_charts import svg_of, undrawable
+from leadline.report.tables import CHAIN_HEADINGS, chain_notes, chain_rows
+from leadline.verdict.model import Cell, Findings, State, TrialView, outcome_words
+
+
+def template_text(name: str) -> str:
+    """A file of the templates."""
+    return (resources.files("leadline.report") / "templates" / name).read_text(encoding="utf-8")
+
+
+@functools.cache
+def vega_runtime() -> str:
+    """Vega, Vega-Lite and vega-embed as one script without any import, from the installed vl-convert.
+
+    Putting it together takes two seconds: the build keeps it beside the templates (tools/vega_runtime.py).
+    """
+    kept = resources.files("leadline.report") / "templates" / f"vega-{version('vl-convert-python')}.js"
+    return kept.read_text(encoding="utf-8") if kept.is_file() else made_runtime()
+
+
+def made_runtime() -> str:
+    """The same, put together anew. Raises UsageError where the engine cannot start."""
+    if why := undrawable():
+        raise UsageError(
+            f"the page's chart runtime cannot be made: {why}", "Raise the limit: ulimit -v unlimited"
+        )
+    import vl_convert
+
+    bundle = vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;")
+    # Whoever passes a page on passes these packages on, whose terms have their notices go with them.
+    text = f"/*!\n{template_text('notices.txt')}*/\n{bundle}"
+    # An HTML parser ends the element at the first of these, and normalises line ends before hashing.
+    return text.replace("</script", "<\\/script").replace("<!--", "<\\!--").replace("\r", "")
+
+
+FIGURES_MAX = 36_000  # in all tables of trials: some two megabytes of a page
+_EACH = 5  # of any trial: its name, block, order, state and error
+_FEWEST = 8  # trials of any cell
+
+
+@dataclass(frozen=True)
+class TrialTable:
+    """The trials of one cell: printed numbers under headings with units; `note` says which are left out."""
+
+    headings: tuple[str, ...]
+    rows: tuple[tuple[TrialView, tuple[str, ...]], ...]
+    note: str = ""
+
+
+def trial_tables(cells: Sequence[Cell]) -> list[TrialTable]:
+    """A table for each cell, in their order."""
+    figures = sum(len(cell.trials) * (len(_names(cell.trials)) + _EACH) for cell in cells)
+    share = min(1.0, FIGURES_MAX / max(figures, 1))
+    return [_table(cell, max(_FEWEST, int(len(cell.trials) * share))) for cell in cells]
+
+
+def _names(trials: Sequence[TrialView]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(name for trial in trials for name in trial.values))
+
+
+def _table(cell: Cell, most: int) -> TrialTable:
+    names = _names(cell.trials)
+    units_of = {name: cell.metrics[name].unit if name in cell.metrics else _unit_of(name) for name in names}
+    scales = {
+        name: fmt.scale_for(units_of[name], [trial.values.get(name) for trial in cell.trials])
+        for name in names
+    }
+    headings = tuple(f"{metrics.heading(name)} {scales[name].label}".strip() for name in names)
+    kept, note = _kept(cell.trials, most)
+    rows = tuple(
+        (trial, tuple(fmt.number(trial.values.get(name), scales[name]) for name in names)) for trial in kept
+    )
+    return TrialTable(headings, rows, note)
+
+
+def _kept(trials: Sequence[TrialView], most: int) -> tuple[list[TrialView], str]:
+    """Those that failed before others, which are taken evenly; and words on what is left out."""
+    if len(trials) <= most:
+        return list(trials), ""
+    failed = [place for place, trial in enumerate(trials) if trial.state != "complete"]
+    good = [place for place, trial in enumerate(trials) if trial.state == "complete"]
+    chosen = _evenly(failed, most)
+    chosen += _evenly(good, most - len(chosen))
+    which = "some of those that failed" if len(failed) > most else "evenly over the study"
+    if 0 < len(failed) <= most:
+        which = f"all that failed ({len(failed)}), and others {which}"
+    count = f"{len(chosen):,} of {len(trials):,} trials"
+    note = f"{count} stand here: {which}. All are in the result, in trials/."
+    return [trials[place] for place in sorted(chosen)], note
+
+
+def _evenly(places: Sequence[int], most: int) -> list[int]:
+    count = min(len(places), most)
+    return [places[number * len(places) // count] for number in range(count)]
+
+
+def _unit_of(name: str) -> str:
+    """A trial's figure that is no metric carries its unit in its name."""
+    endings = {"_bytes_per_s": "B/s", "_ns": "ns", "_bytes": "B", "bytes": "B", "_s": "s", "_share": "1"}
+    return next((unit for ending, unit in endings.items() if name.endswith(ending)), "")
+
 
 _STATIC_CHARTS_MAX = 24
 _STATIC_WIDTH = 340

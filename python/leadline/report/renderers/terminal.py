@@ -12,11 +12,17 @@ from typing import TYPE_CHECKING
 
 from leadline.report import format as fmt
 from leadline.report import metrics, tables
-from leadline.report.chains import CHAIN_HEADINGS, chain_rows, most_telling
-from leadline.report.console import STYLES, new_table, text
-from leadline.report.placing import ANYWHERE, placed, word_for
-from leadline.report.sections.walk import show_sections
-from leadline.report.texts import changed_texts
+from leadline.report.section_parts import show_sections
+from leadline.report.tables import CHAIN_HEADINGS, chain_rows, most_telling
+from leadline.report.texts import (
+    ANYWHERE,
+    STYLES,
+    changed_texts,
+    placed,
+    terminal_table,
+    terminal_text,
+    word_for,
+)
 from leadline.verdict.model import outcome_words
 
 if TYPE_CHECKING:
@@ -63,28 +69,28 @@ def _result(findings: Findings) -> Text:
 
     state, style = state_words(findings.state), STYLES[findings.state]
     if not findings.frame.cells:
-        return text(f"Result: {state}", style)
+        return terminal_text(f"Result: {state}", style)
     tally = tables.tally(findings)
     return Text.assemble(("Result: ", ""), (state, style), (f"  ({tally})" if tally else "", ""))
 
 
 def _masthead(findings: Findings, console: Console) -> None:
     frame = findings.frame
-    console.print(text(findings.title, "bold"))
+    console.print(terminal_text(findings.title, "bold"))
     if frame.borrowed is not None:
         source = frame.borrowed.source
         words = f"Source: {source}. Nothing of this was measured here." if source else "Published"
-        console.print(text(words, "dim"))
+        console.print(terminal_text(words, "dim"))
         return
     about = findings.about if frame.command else " ".join(findings.about.split())
     for words in (about, *frame.made_by):
         if words:
-            console.print(text(words, "dim"))
+            console.print(terminal_text(words, "dim"))
     if findings.cells:
         console.print(_result(findings))
     if not findings.complete:
         missing = f"not every planned trial was run; go on with `leadline {frame.verb} --resume`"
-        console.print(text(f"INCOMPLETE: {frame.incomplete or missing}", "yellow"))
+        console.print(terminal_text(f"INCOMPLETE: {frame.incomplete or missing}", "yellow"))
 
 
 def _statements(findings: Findings, console: Console) -> None:
@@ -92,15 +98,15 @@ def _statements(findings: Findings, console: Console) -> None:
         return
     console.print()
     if findings.frame.borrowed is not None:
-        console.print(text(findings.statements[0].text, "bold"))
-        console.print(text(f"Tolerance: {findings.frame.borrowed.tolerance}", "dim"))
+        console.print(terminal_text(findings.statements[0].text, "bold"))
+        console.print(terminal_text(f"Tolerance: {findings.frame.borrowed.tolerance}", "dim"))
         return
     marks = {"headline": ("", "bold"), "finding": ("- ", ""), "caution": ("! ", "yellow")}
     for item in findings.statements:
         mark, style = marks[item.tone]
-        console.print(text(mark + item.text, style))
+        console.print(terminal_text(mark + item.text, style))
         for evidence in item.evidence:
-            console.print(text(f"    {evidence}", "dim"))
+            console.print(terminal_text(f"    {evidence}", "dim"))
 
 
 def _target_table(findings: Findings, target: str, cells: tuple[Cell, ...], console: Console) -> None:
@@ -110,15 +116,15 @@ def _target_table(findings: Findings, target: str, cells: tuple[Cell, ...], cons
     names = max((len(fmt.printable(row.cell.work)) for row in data.rows), default=0)
     if _WORK_AND_STATE_WIDTH + names + sum(len(column[0]) + 2 for column in numbers) > console.width:
         numbers = [_number_column(data, place, spreads=False) for place in range(len(data.columns))]
-    table = new_table(f"{target}{words}")
+    table = terminal_table(f"{target}{words}")
     table.add_column("\nwork", overflow="fold", min_width=min(names, _NAME_WIDTH_MIN))
     table.add_column("\nvalidity", no_wrap=True)
     for column, lines in zip(data.columns, numbers, strict=True):
         table.add_column(f"{_column_name(column)}\n{lines[0]}", justify="right", no_wrap=True)
     for place, row in enumerate(data.rows):
         state = row.cell.validity.state
-        texts = [text(lines[place + 1]) for lines in numbers]
-        table.add_row(text(row.cell.work), text(state_words(state), STYLES[state]), *texts)
+        texts = [terminal_text(lines[place + 1]) for lines in numbers]
+        table.add_row(terminal_text(row.cell.work), terminal_text(state_words(state), STYLES[state]), *texts)
     console.print()
     console.print(table)
     _reasons(data, console)
@@ -154,11 +160,11 @@ def _reasons(data: tables.KeyTable, console: Console) -> None:
             every = "" if len(names) == len(data.columns) else f" ({', '.join(names)})"
             found.setdefault(reason, []).append(fmt.printable(row.cell.work) + every)
     for reason, places in found.items():
-        console.print(text(f"  {fmt.NO_VALUE} {reason}: {_some(places)}", "dim"))
+        console.print(terminal_text(f"  {fmt.NO_VALUE} {reason}: {_some(places)}", "dim"))
     if tables.mixed_latency(data):
-        console.print(text("  latency of mixed works: of their reads", "dim"))
+        console.print(terminal_text("  latency of mixed works: of their reads", "dim"))
     if any(item.spread == "n=1" for row in data.rows for item in row.measures):
-        console.print(text("  n=1: a single block has no interval", "dim"))
+        console.print(terminal_text("  n=1: a single block has no interval", "dim"))
 
 
 def _some(places: list[str]) -> str:
@@ -176,7 +182,7 @@ def print_comparisons(
     if not comparisons:
         return
     bases = list(dict.fromkeys(item.base for item in comparisons))
-    table = new_table(
+    table = terminal_table(
         f"Compared with {bases[0]}: ratio to it" if len(bases) == 1 else "Compared: ratio to the base"
     )
     for name in ("work", "metric", "target", *(["base"] if len(bases) > 1 else [])):
@@ -191,20 +197,20 @@ def print_comparisons(
     for item in comparisons:
         state = tables.comparison_state(item, states or {})
         table.add_row(
-            text(item.work),
-            text(metrics.heading(item.metric).replace("Latency ", "lat. ")),
-            text(item.other),
-            *([text(item.base)] if len(bases) > 1 else []),
-            *(map(text, _values(item)) if valued else ()),
-            text(outcome_words(item.verdict), _OUTCOME_STYLES[item.verdict]),
-            text(fmt.number(item.ratio)),
-            text(fmt.ratio_interval(item.low, item.high).replace(" to ", fmt.NO_VALUE)),
-            text(state_words(state), STYLES[state]),
+            terminal_text(item.work),
+            terminal_text(metrics.heading(item.metric).replace("Latency ", "lat. ")),
+            terminal_text(item.other),
+            *([terminal_text(item.base)] if len(bases) > 1 else []),
+            *(map(terminal_text, _values(item)) if valued else ()),
+            terminal_text(outcome_words(item.verdict), _OUTCOME_STYLES[item.verdict]),
+            terminal_text(fmt.number(item.ratio)),
+            terminal_text(fmt.ratio_interval(item.low, item.high).replace(" to ", fmt.NO_VALUE)),
+            terminal_text(state_words(state), STYLES[state]),
         )
     console.print()
     console.print(table)
     for note in tables.comparison_notes(comparisons):
-        console.print(text(f"  {note}", "dim"))
+        console.print(terminal_text(f"  {note}", "dim"))
 
 
 def _values(item: Comparison) -> tuple[str, str]:
@@ -220,7 +226,7 @@ def _chains(findings: Findings, console: Console) -> None:
     rows = chain_rows(findings)
     if not rows:
         return
-    table = new_table("Where the bytes came from, how far they got")
+    table = terminal_table("Where the bytes came from, how far they got")
     for name in CHAIN_HEADINGS[:4]:
         table.add_column(name.lower(), overflow="fold")
     table.add_column("stored (model)", justify="right", no_wrap=True)
@@ -230,16 +236,18 @@ def _chains(findings: Findings, console: Console) -> None:
         stored = row.stored if row.model == fmt.NO_VALUE else f"{row.stored} ({row.model})"
         places = f"INVALID {row.places}" if state == "INVALID" else row.places
         table.add_row(
-            text(row.cell.work),
-            text(row.cell.target),
-            text(kind),
-            text(places, STYLES[state]),
-            text(stored),
+            terminal_text(row.cell.work),
+            terminal_text(row.cell.target),
+            terminal_text(kind),
+            terminal_text(places, STYLES[state]),
+            terminal_text(stored),
         )
     console.print()
     console.print(table)
     if len(rows) > _SHOWN_CHAINS_MAX:
-        console.print(text(f"  and {len(rows) - _SHOWN_CHAINS_MAX} more: leadline report --format md", "dim"))
+        console.print(
+            terminal_text(f"  and {len(rows) - _SHOWN_CHAINS_MAX} more: leadline report --format md", "dim")
+        )
 
 
 def _validity(findings: Findings, console: Console) -> None:
@@ -250,27 +258,27 @@ def _validity(findings: Findings, console: Console) -> None:
     if not findings.frame.cells:
         _codes(findings, console)
         return
-    console.print(text("Validity", "bold"))
+    console.print(terminal_text("Validity", "bold"))
     for item in found:
         _code_line(item.code, console)
         for cell, evidence in item.cells[:_SHOWN_CELLS_MAX]:
-            console.print(text(f"    {cell}: {evidence}"))
+            console.print(terminal_text(f"    {cell}: {evidence}"))
         if len(item.cells) > _SHOWN_CELLS_MAX:
-            console.print(text(f"    and {len(item.cells) - _SHOWN_CELLS_MAX} more cells"))
-        console.print(text(f"    remedy: {item.code.remedy}"))
+            console.print(terminal_text(f"    and {len(item.cells) - _SHOWN_CELLS_MAX} more cells"))
+        console.print(terminal_text(f"    remedy: {item.code.remedy}"))
 
 
 def _codes(findings: Findings, console: Console) -> None:
     """What fired, where no cell needs to be named."""
     for code in (code for cell in findings.cells for code in cell.validity.codes):
         _code_line(code, console)
-        console.print(text(f"    {code.evidence}"))
-        console.print(text(f"    remedy: {code.remedy}"))
+        console.print(terminal_text(f"    {code.evidence}"))
+        console.print(terminal_text(f"    remedy: {code.remedy}"))
 
 
 def _code_line(code: Code, console: Console) -> None:
     words = f"{state_words(code.state)}: {fmt.sentence(code.title)} ({code.code})"
-    console.print(text(words, STYLES[code.state]))
+    console.print(terminal_text(words, STYLES[code.state]))
 
 
 def next_steps(findings: Findings) -> tuple[str, ...]:
@@ -300,6 +308,6 @@ def _next(findings: Findings, console: Console, word: str) -> None:
         return
     if findings.frame.cells or not tables.fired(findings):
         console.print()
-    console.print(text("Next", "bold"))
+    console.print(terminal_text("Next", "bold"))
     for step in next_steps(findings):
-        console.print(text(f"- {placed(step, word)}"))
+        console.print(terminal_text(f"- {placed(step, word)}"))

@@ -382,7 +382,7 @@ def conclude(path: Path, execute: Callable[[StopRequest], bool]) -> int:
         whole = execute(stop)
     if not whole:
         return stop.exit_code if stop() else EXIT_FAILED
-    from leadline.report.renderers.screen import show_screen
+    from leadline.report.first_screen import show_screen
     from leadline.store.reader import open_result
     from leadline.verdict.findings import build_findings
 

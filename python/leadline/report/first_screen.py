@@ -1,23 +1,84 @@
-"""The first screen: what it says, as printed text, and how much of it there is room for.
-
-Question, answer and what else is said, one table, doubts by code, next steps: of studies, traces, imports
-and published figures alike. It fits 40 lines of 100 columns: fewer sentences, doubts and steps are named,
-then the table takes a shorter form; what is left out is said with how to see it.
-"""
+"""`leadline show`: the first screen, as far as there is room, and one figure of all cells."""
 
 from __future__ import annotations
 
 import textwrap
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 from leadline import units
+from leadline.errors import UsageError
 from leadline.report import format as fmt
-from leadline.report import tables
-from leadline.report.placing import ANYWHERE, placed
-from leadline.report.screen.layout import WIDTH, ScreenTable, forms_of
-from leadline.verdict.model import Code, Findings, State
+from leadline.report import metrics, tables
+from leadline.report.metrics import by_operation
+from leadline.report.screen_table import WIDTH, ScreenTable, compared, forms_of, metric_unit
+from leadline.report.texts import ANYWHERE, STYLES, placed, terminal_table, terminal_text, word_for
+from leadline.units import unbounded
+from leadline.verdict.model import Cell, Code, Comparison, Findings, Quantity, State, worst
 from leadline.verdict.sections.answer import NextStep, StudyAnswer
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+
+_RIGHT = frozenset({2, 3, 4, 5})
+
+
+@dataclass(frozen=True)
+class FigureOfCells:
+    """Rows of printed text; columns in `right` are numbers."""
+
+    headings: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    right: frozenset[int]
+    notes: tuple[str, ...]
+
+
+def figure_table(findings: Findings, figure: str) -> FigureOfCells:
+    """A metric by its name in `show --json`; without an operation in front it is that of every operation.
+
+    Raises UsageError for one that no cell has.
+    """
+    parts = by_operation(findings)
+    source = next(
+        (one for one in (parts, findings) if any(metrics.find(cell, figure) for cell in one.cells)), None
+    )
+    if source is None:
+        known = ", ".join(metrics.all_metrics(parts.cells)) or "none: no cell has any"
+        raise UsageError(f"no cell has the metric {fmt.printable(figure)!r}", f"choose one of: {known}")
+    found = [(cell, *pair) for cell in source.cells if (pair := metrics.find(cell, figure))]
+    names = {figure, *(name for _, name, _ in found)}
+    held = {(one.work, one.other): one for one in source.comparisons if one.metric in names}
+    scale = fmt.scale_for(found[0][2].unit, [item.value for _, _, item in found])
+    rows = []
+    for cell, _, item in found:
+        one = held.get((cell.work, cell.target)) or held.get((cell.work, cell.id))
+        against = (compared(one) if one else ("", "")) if held else ()
+        rows.append((cell.work, cell.target, *_printed(cell, item, scale), *against, _state(cell, one)))
+    headings = ["workload", "target", metric_unit(scale.label) or "value", "interval"]
+    headings += [*(["compared", "interval"] if held else []), "validity"]
+    reasons = dict.fromkeys(item.reason for _, _, item in found if item.value is None and item.reason)
+    notes = (
+        *tables.comparison_notes(tuple(held.values())),
+        *(f"{fmt.NO_VALUE} {why}" for why in reasons),
+    )
+    return FigureOfCells(tuple(headings), tuple(rows), _RIGHT if held else frozenset({2, 3}), notes)
+
+
+def _printed(cell: Cell, item: Quantity, scale: fmt.Scale) -> tuple[str, str]:
+    measure = tables.printed(item, scale)
+    invalid = cell.validity.state == "INVALID" and item.value is not None
+    narrow = item.low is not None and item.high is not None and not unbounded(item.low, item.high)
+    text = f"INVALID {measure.text}" if invalid else measure.text
+    return (text, measure.interval if narrow else measure.spread)
+
+
+def _state(cell: Cell, one: Comparison | None) -> str:
+    """The worse of the cell's state and that of what it is held against."""
+    return worst([cell.validity.state, *([one.validity] if one else [])]).replace("_", " ")
+
 
 HEIGHT = 40
 # Doubts, steps and sentences that are named, less and less.
@@ -238,3 +299,30 @@ def _table_lines(table: ScreenTable, width: int) -> list[Line]:
     total = min(_total(widths), width)
     head: list[Line] = [*((text, "dim") for text in line(table.headings)), ("\u2500" * total, "dim")]
     return [*head, *((text, "") for row in table.rows for text in line(row))]
+
+
+def show_screen(findings: Findings, console: Console, path: Path | None = None) -> bool:
+    """Print the first screen of the result at `path`; False where there is none."""
+    width = min(console.width, WIDTH)
+    screen = screen_of(findings, width, word=word_for(path))
+    if screen is None:
+        return False
+    for line, style in lines_of(screen, width):
+        console.print(terminal_text(line, STYLES.get(style, style)))
+    return True
+
+
+def show_figure(findings: Findings, figure: str, console: Console) -> None:
+    """Print one figure of every cell. Raises UsageError for one that no cell has."""
+    table, width = figure_table(findings, figure), min(console.width, WIDTH)
+    shown = terminal_table(f"{findings.title}: {metrics.heading(figure)}")
+    for place, heading in enumerate(table.headings):
+        shown.add_column(
+            heading, justify="right" if place in table.right else "left", no_wrap=place > 1, overflow="fold"
+        )
+    for row in table.rows:
+        shown.add_row(*map(terminal_text, row))
+    console.print(shown, width=width, soft_wrap=False)
+    for note in table.notes:
+        for line in textwrap.wrap(fmt.printable(note), width - 2):
+            console.print(terminal_text(f"  {line}", "dim"))

@@ -8,10 +8,9 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from leadline.report import format as fmt
-from leadline.report import markup
-from leadline.report.console import new_table
-from leadline.report.placing import ANYWHERE, placed
+from leadline.report import texts
 from leadline.report.tables import Measure, printed
+from leadline.report.texts import ANYWHERE, placed, terminal_table
 from leadline.verdict.model import FigureRow, FigureTable, Quantity, State
 
 if TYPE_CHECKING:
@@ -171,7 +170,7 @@ def _columns(item: PrintedTable, places: Sequence[int]) -> PrintedTable:
 def _laid_out(item: PrintedTable) -> Table:
     from rich.text import Text
 
-    table = new_table(item.title)
+    table = terminal_table(item.title)
     head = "\n" if any(item.units) else ""
     for key in item.keys:
         table.add_column(f"{head}{key}", overflow="fold")
@@ -197,7 +196,9 @@ def figures_markdown(table: FigureTable) -> str:
     headings = [*item.keys]
     for column, unit in zip(item.columns, item.units, strict=True):
         headings.append(f"{column} ({unit})" if unit else column)
-    rows = [[*map(markup.escape, (*row.keys, *_flagged(row)))] for row in item.rows]
-    text = markup.table([*map(markup.escape, headings)], range(len(item.keys), len(headings)), rows)
-    notes = [markup.escape(note) for note in (item.note, *item.reasons) if note]
-    return "\n\n".join([f"## {markup.escape(item.title)}", text, *notes])
+    rows = [[*map(texts.markdown_text, (*row.keys, *_flagged(row)))] for row in item.rows]
+    text = texts.markdown_table(
+        [*map(texts.markdown_text, headings)], range(len(item.keys), len(headings)), rows
+    )
+    notes = [texts.markdown_text(note) for note in (item.note, *item.reasons) if note]
+    return "\n\n".join([f"## {texts.markdown_text(item.title)}", text, *notes])

@@ -1,0 +1,70 @@
+"""Tables in memory: Arrow's columns of Python's values, and DuckDB without files."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from leadline.errors import ResultError
+
+if TYPE_CHECKING:
+    import duckdb
+    import pyarrow as pa
+
+_OFFSET_MAX = (1 << 31) - 1
+_NUMBERS = {"int64": ("q", 0), "double": ("d", 0.0)}
+
+
+def arrow_column(values: Sequence[Any], kind: pa.DataType) -> pa.Array:
+    """Numbers, truths, texts or bytes, or None, as an array; TypeError, OverflowError or UnicodeError.
+
+    By its buffers: `pa.array` loads pandas where it is installed, to ask whether the values are of it, which
+    takes as long as all else that a short command does.
+    """
+    import numpy as np
+    import pyarrow as pa
+
+    known = np.fromiter((value is not None for value in values), bool, len(values))
+    valid = None if known.all() else pa.py_buffer(np.packbits(known, bitorder="little"))
+    if str(kind) in _NUMBERS:
+        code, nothing = _NUMBERS[str(kind)]
+        data: list[Any] = [array(code, [nothing if value is None else value for value in values])]
+    elif pa.types.is_boolean(kind):
+        data = [np.packbits(np.fromiter(map(bool, values), bool, len(values)), bitorder="little")]
+    else:
+        data = _texts(values)
+    return pa.Array.from_buffers(kind, len(values), [valid, *map(pa.py_buffer, data)])
+
+
+def _texts(values: Sequence[Any]) -> list[Any]:
+    """Where each ends, and all of them."""
+    import numpy as np
+
+    parts = [
+        b"" if value is None else value.encode() if isinstance(value, str) else value for value in values
+    ]
+    ends = np.cumsum([0, *map(len, parts)])
+    if ends[-1] > _OFFSET_MAX:
+        raise OverflowError(f"{ends[-1]} bytes are more than a column of a table holds")
+    return [ends.astype(np.int32), b"".join(parts)]
+
+
+@contextmanager
+def duckdb_in_memory(**settings: Any) -> Iterator[duckdb.DuckDBPyConnection]:
+    """DuckDB without files. Raises ResultError where the memory of this host does not suffice.
+
+    By itself it writes what does not fit into `.tmp` of the working directory, which another account may have
+    made first: there it would follow links.
+    """
+    import duckdb
+
+    try:
+        with duckdb.connect(config={"temp_directory": "", **settings}) as connection:
+            yield connection
+    except duckdb.OutOfMemoryException as error:
+        raise ResultError(
+            f"the tables do not fit into the memory of this host: {str(error).splitlines()[0]}",
+            "read the result on a host with more memory",
+        ) from None
