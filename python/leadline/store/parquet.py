@@ -184,20 +184,24 @@ def _only(columns: Schema, names: Sequence[str]) -> Schema:
 
 def _lines_of(table: Table) -> SampleLines:
     import numpy as np
+    import pyarrow as pa
     import pyarrow.compute as pc
 
-    known = table.filter(pc.and_(pc.is_valid(table["value"]), pc.greater(table["t_ns"], 0)))
+    start = arrow_column([0], pa.int64())[0]
+    known = table.filter(pc.and_(pc.is_valid(table["value"]), pc.greater(table["t_ns"], start)))
     if not known.num_rows:
         return {}
     numbers, names = np.zeros(known.num_rows, dtype=np.int64), []
     for column in ("source", "subject", "metric"):
         encoded = known[column].combine_chunks().dictionary_encode()
         names.append(encoded.dictionary.to_pylist())
-        numbers = numbers * len(names[-1]) + encoded.indices.to_numpy()
+        numbers = numbers * len(names[-1]) + np.from_dlpack(encoded.indices)
     order = np.argsort(numbers, kind="stable")
     ordered = numbers[order]
     begins = np.flatnonzero(np.diff(ordered, prepend=-1)).tolist()
-    times, values = (memoryview(known[column].to_numpy()[order]) for column in ("t_ns", "value"))
+    times, values = (
+        np.from_dlpack(known[column].combine_chunks())[order].data for column in ("t_ns", "value")
+    )
     found: SampleLines = {}
     for begin, end in zip(begins, [*begins[1:], len(ordered)], strict=True):
         rest, metric = divmod(int(ordered[begin]), len(names[2]))

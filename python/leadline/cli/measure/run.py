@@ -65,9 +65,9 @@ if TYPE_CHECKING:
 def make_films(plan: Plan, stop: StopRequest, quiet: bool) -> bool:
     """Make what is not there yet; True where something was made."""
     from leadline.cli.console import make_console
+    from leadline.study.kinds import planned
+    from leadline.workloads.pipeline.film import make_film
     from leadline.workloads.pipeline.job import FilmToMake
-    from leadline.workloads.pipeline.source.film import make_film
-    from leadline.workloads.planner import planned
 
     made = False
     for wanted in (planned(cell.job).to_make(cell.job) for cell in plan.cells):
