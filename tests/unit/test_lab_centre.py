@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner
+from pydantic import TypeAdapter
 
 from leadline import lab
 from leadline.cli.main import leadline
@@ -40,7 +41,7 @@ def refused(*words: str) -> LeadlineError:
 def test_hosts_clients_and_switches_become_a_topology() -> None:
     words = "--hosts 4 --clients 2 --switches 2 --link 1Gbit --uplink 2Gbit --gateways nfs,xrootd --ec 2+1"
     found = plan(*words.split())
-    spec = LabSpec.from_json(found["spec"])
+    spec = TypeAdapter(LabSpec).validate_python(found["spec"])
     assert spec.topology is not None
     assert [switch.name for switch in spec.topology.switches] == ["core", "switch1", "switch2"]
     assert {member.link.rate_bit_s for member in spec.topology.members} == {10**9}
@@ -57,11 +58,13 @@ def test_hosts_clients_and_switches_become_a_topology() -> None:
 )
 def test_osds_are_what_the_pools_need_and_one_a_host_at_least(words: str, osds: int) -> None:
     hosts = "" if "--hosts" in words else "--hosts 3"
-    assert LabSpec.from_json(plan(*hosts.split(), *words.split())["spec"]).osd_count == osds
+    assert (
+        TypeAdapter(LabSpec).validate_python(plan(*hosts.split(), *words.split())["spec"]).osd_count == osds
+    )
 
 
 def test_without_hosts_the_lab_is_that_of_before() -> None:
-    spec = LabSpec.from_json(plan()["spec"])
+    spec = TypeAdapter(LabSpec).validate_python(plan()["spec"])
     assert spec == LabSpec()
     assert plan("--osd-size", "4G", "--ec", "3+1")["spec"]["osd_size_bytes"] == 4 << 30
 
@@ -139,7 +142,7 @@ def test_a_plan_is_drawn() -> None:
 
 @pytest.mark.parametrize("name", reference_names())
 def test_a_reference_can_be_started_and_says_what_it_left_out(name: str) -> None:
-    spec = LabSpec.from_json(plan("--reference", name)["spec"])
+    spec = TypeAdapter(LabSpec).validate_python(plan("--reference", name)["spec"])
     assert spec.topology is not None
     assert (spec.topology.reference, bool(spec.topology.source)) == (name, True)
     said = " ".join(spec.topology.scaled)

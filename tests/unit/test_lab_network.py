@@ -6,6 +6,7 @@ import json
 from dataclasses import asdict, replace
 
 import pytest
+from pydantic import TypeAdapter
 
 from leadline.lab.network import members
 from leadline.lab.network.placement import (
@@ -55,7 +56,7 @@ def test_one_switch_has_no_uplink() -> None:
 def test_topology_survives_json(topology: Topology) -> None:
     limited = replace(topology.hosts[0], limits=MachineLimits(cpu=0.5, disk_read_bytes_s=10_000_000))
     topology = replace(topology, hosts=(limited, *topology.hosts[1:]))
-    assert Topology.from_json(json.loads(json.dumps(asdict(topology)))) == topology
+    assert TypeAdapter(Topology).validate_python(json.loads(json.dumps(asdict(topology)))) == topology
 
 
 def test_three_monitors_are_on_three_hosts_and_osds_are_numbered_by_host() -> None:

@@ -71,11 +71,6 @@ def test_a_lab_that_could_not_work_is_refused(spec: LabSpec, words: str) -> None
         check_spec(spec)
 
 
-def test_spec_survives_json() -> None:
-    spec = LabSpec(name="x", directory=Path("/srv/x"), osds=5, auth="cephx", mount=False)
-    assert LabSpec.from_json(spec.as_json()) == spec
-
-
 def read_conf(spec: LabSpec, *, uid: int = 0) -> configparser.ConfigParser:
     record = LabRecord(
         name="x",

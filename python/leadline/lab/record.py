@@ -15,9 +15,10 @@ import re
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from leadline.errors import LabError, UsageError
 from leadline.foreign import parse_json
@@ -83,6 +84,9 @@ def _require_own(descriptor: int, path: Path) -> None:
 def _unreadable(path: Path, error: Exception) -> LabError:
     return LabError(f"{path} cannot be read: {error}", "Use the account that started it.")
 
+
+if TYPE_CHECKING:
+    from pydantic import TypeAdapter
 
 FORMAT = "leadline.lab/1"
 FILE = "lab.json"
@@ -177,34 +181,30 @@ class LabRecord:
 
     def as_json(self) -> dict[str, Any]:
         """Plain values, with the format's version."""
-        plain = asdict(self) | {"spec": self.spec.as_json()}
+        plain: dict[str, Any] = _form().dump_python(self, mode="json")
         if self.network is not None:  # its topology is the one that was asked for
-            plain["network"] = {key: plain["network"][key] for key in ("base", "console", "placement")}
-        plain |= {"directory": str(self.directory), "run_directory": str(self.run_directory)}
+            del plain["network"]["topology"]
         return {"format": FORMAT} | plain
 
     @classmethod
     def from_json(cls, value: dict[str, Any]) -> LabRecord:
         """The inverse of `as_json`. Raises KeyError, TypeError or ValueError for what is no lab."""
-        known = {key: value[key] for key in cls.__dataclass_fields__ if key in value}
-        known["spec"] = LabSpec.from_json(value["spec"])
-        known["directory"], known["run_directory"] = Path(value["directory"]), Path(value["run_directory"])
-        fsid = str(value["fsid"])
+        fsid, spec, network = str(value["fsid"]), {"auth": "none"} | value["spec"], value.get("network")
         if not _FSID.fullmatch(fsid):  # names of devices, directories and groups are made of it
             raise ValueError(f"{fsid!r} is no identity")
-        known["processes"] = tuple(
-            ProcessIdentity(
-                str(item["name"]), int(item["pid"]), int(item["start_ticks"]), str(item["boot_id"]), fsid
-            )
-            for item in value["processes"]
-        )
-        known["gateways"] = tuple(
-            GatewayRecord(**(item | {"notes": tuple(item["notes"])})) for item in value.get("gateways", ())
-        )
-        known["injections"] = tuple(map(Injection.from_json, value.get("injections", ())))
-        network, topology = known.get("network"), known["spec"].topology
-        known["network"] = LabNetwork(topology, **network) if network and topology else None
-        return cls(**known)
+        own = {
+            "spec": spec,
+            "processes": [item | {"mark": fsid} for item in value["processes"]],
+            "network": network | {"topology": spec["topology"]} if network and spec.get("topology") else None,
+        }
+        return _form().validate_python(value | own)
+
+
+@cache
+def _form() -> TypeAdapter[LabRecord]:
+    from pydantic import TypeAdapter
+
+    return TypeAdapter(LabRecord)
 
 
 def is_unborn(directory: Path) -> bool:

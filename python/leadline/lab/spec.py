@@ -5,9 +5,9 @@ from __future__ import annotations
 import ipaddress
 import re
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 from leadline.errors import UsageError
 from leadline.lab.network.topology import REPLICAS, Topology
@@ -76,20 +76,6 @@ class LabSpec:
         """The kinds of servers that there are: asked for, or on a host of the topology."""
         on_hosts = () if self.topology is None else self.topology.gateways
         return tuple(kind for kind in GATEWAYS if kind in self.gateways or kind in on_hosts)
-
-    def as_json(self) -> dict[str, Any]:
-        """Plain values for the lab's file."""
-        return asdict(self) | {"directory": None if self.directory is None else str(self.directory)}
-
-    @classmethod
-    def from_json(cls, value: dict[str, Any]) -> LabSpec:
-        """The inverse of `as_json`; keys of a newer minor version are dropped."""
-        known = {key: value[key] for key in cls.__dataclass_fields__ if key in value}
-        directory = known.get("directory")
-        known["gateways"] = tuple(known.get("gateways", ()))
-        known.setdefault("auth", "none")
-        known["topology"] = Topology.from_json(known["topology"]) if known.get("topology") else None
-        return cls(**(known | {"directory": None if directory is None else Path(directory)}))
 
     def setting(self, name: str) -> str:
         """A server's setting as asked for, or its default."""

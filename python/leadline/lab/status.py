@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -88,19 +88,12 @@ class LabStatus:
 
     def as_json(self) -> dict[str, Any]:
         """Plain values, with the format's version."""
-        plain = asdict(self) | {"healthy": self.healthy}
-        plain["cluster"] = (
-            None if self.cluster is None else asdict(self.cluster) | {"clean": self.cluster.clean}
-        )
-        return {"format": FORMAT} | {key: _plain(item) for key, item in plain.items()}
+        from pydantic_core import to_jsonable_python
 
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, Path):
-        return str(value)
-    if isinstance(value, dict):
-        return {key: _plain(item) for key, item in value.items()}
-    return [_plain(item) for item in value] if isinstance(value, list | tuple) else value
+        plain: dict[str, Any] = {"format": FORMAT} | to_jsonable_python(self) | {"healthy": self.healthy}
+        if self.cluster is not None:
+            plain["cluster"]["clean"] = self.cluster.clean
+        return plain
 
 
 def inspect(lab: LabRecord, variables: Mapping[str, str]) -> LabStatus:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import asdict, dataclass, field, replace
-from typing import Any
+from dataclasses import dataclass, field, replace
 
 from leadline.lab import mounts
 from leadline.lab.cluster.cluster import OBJECT_POOL, REPLICATED_DIRECTORY, STRIPED_POOL
@@ -34,10 +33,6 @@ class LabTarget:
     same_bytes: str
     variables: dict[str, str] = field(default_factory=dict)
     reason: str = ""
-
-    def as_json(self) -> dict[str, Any]:
-        """Plain values."""
-        return asdict(self)
 
 
 def targets_of(lab: LabRecord, client: str = "") -> list[LabTarget]:

@@ -6,6 +6,7 @@ import os
 import shlex
 import sys
 from collections.abc import Callable
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -136,13 +137,13 @@ def targets_command(name: str, directory: Path | None, client: str, as_json: boo
     if client or network is None:
         ways = found.targets_from(client) if client else found.targets()
         if as_json:
-            print_json({"format": FORMAT, "host": client, "targets": [item.as_json() for item in ways]})
+            print_json({"format": FORMAT, "host": client, "targets": [asdict(item) for item in ways]})
         else:
             _print_targets(ways)
         return
     clients = [item.name for item in network.topology.clients]
     if as_json:
-        every = {item: [way.as_json() for way in found.targets_from(item)] for item in clients}
+        every = {item: [asdict(way) for way in found.targets_from(item)] for item in clients}
         print_json({"format": FORMAT, "targets": [], "clients": every})
         return
     echo(f"the storage of lab {found.record.name} is reached from its clients:", err=True)

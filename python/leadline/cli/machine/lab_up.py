@@ -272,6 +272,8 @@ def _say_topology(spec: LabSpec) -> None:
 
 def _print_plan(spec: LabSpec, as_json: bool) -> None:
     """What would stand where. Raises UsageError for what could not be started, but for want of root."""
+    from pydantic_core import to_jsonable_python
+
     from leadline.lab.network.checks import check_topology
     from leadline.lab.network.drawing import outline
     from leadline.lab.network.placement import place
@@ -282,7 +284,9 @@ def _print_plan(spec: LabSpec, as_json: bool) -> None:
     topology = spec.topology
     if as_json:
         placement = place(topology) if topology else {}
-        print_json({"format": "leadline.lab-plan/1", "spec": spec.as_json(), "placement": placement})
+        print_json(
+            {"format": "leadline.lab-plan/1", "spec": to_jsonable_python(spec), "placement": placement}
+        )
         return
     _say_topology(spec)
     if topology is None:

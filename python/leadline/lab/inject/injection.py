@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 from leadline.errors import UsageError
 
@@ -63,12 +62,6 @@ class Injection:
     def title(self) -> str:
         """`osd-paused on osd.1`."""
         return f"{self.kind} on {self.on}" if self.on else self.kind
-
-    @classmethod
-    def from_json(cls, value: dict[str, Any]) -> Injection:
-        """The inverse of `dataclasses.asdict`. Raises KeyError or TypeError for what is none."""
-        undo = tuple(LabAction(str(item["kind"]), tuple(map(str, item["words"]))) for item in value["undo"])
-        return cls(**(value | {"undo": undo, "holds": tuple(value["holds"])}))
 
 
 def check_free(holds: tuple[str, ...], others: tuple[Injection, ...]) -> None:

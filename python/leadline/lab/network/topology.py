@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 REPLICAS = 3
 CEPH_ROLES = ("mon", "mgr", "mds")
@@ -129,30 +128,6 @@ class Topology:
     def member(self, name: str) -> LabHost | LabClient | None:
         """The host or client of this name."""
         return next((item for item in self.members if item.name == name), None)
-
-    @classmethod
-    def from_json(cls, value: dict[str, Any]) -> Topology:
-        """The inverse of `dataclasses.asdict`, for the lab's file."""
-        return cls(
-            switches=tuple(
-                Switch(**(item | {"uplink": Link(**item["uplink"])})) for item in value["switches"]
-            ),
-            hosts=tuple(
-                LabHost(**(item | _parts(item) | {"cluster_link": Link(**item["cluster_link"])}))
-                for item in value["hosts"]
-            ),
-            clients=tuple(LabClient(**(item | _parts(item))) for item in value["clients"]),
-            reference=value.get("reference", ""),
-            scaled=tuple(value.get("scaled", ())),
-            source=value.get("source", ""),
-            metadata=tuple(value.get("metadata", ())),
-            striped_erasure=value.get("striped_erasure", False),
-        )
-
-
-def _parts(item: dict[str, Any]) -> dict[str, Any]:
-    found: dict[str, Any] = {"link": Link(**item["link"]), "limits": MachineLimits(**item["limits"])}
-    return found | ({"runs": tuple(item["runs"])} if "runs" in item else {})
 
 
 def simple(hosts: int, clients: int, switches: int, osds: int, link: Link, uplink: Link) -> Topology:
