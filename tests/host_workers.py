@@ -1,4 +1,4 @@
-"""A process that calls `leadline.hosts.onhost` for a test, as a worker of Dask does; it can be killed."""
+"""A process that calls `leadline.hosts.procedures` for a test, as a worker of Dask does; it can be killed."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ from leadline.study.target import Target
 STUDY_ID = "0badcafe"
 _PROGRAM = """
 import base64, json, os, sys, threading
-from leadline.hosts import onhost
+from leadline.hosts import procedures
 out, lock = os.fdopen(os.dup(1), "w"), threading.Lock()
 def one(message):
     try:
-        found = getattr(onhost, message["call"])(*message["with"], **message["also"])
+        found = getattr(procedures, message["call"])(*message["with"], **message["also"])
     except Exception as error:
         found = {"raised": f"{type(error).__name__}: {error}"}
     if isinstance(found, bytes):

@@ -27,7 +27,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from lab_networks import why_none
-from leadline.hosts.own.attempts import BEGUN
+from leadline.hosts.directory import BEGUN
 from leadline.lab.inject import engine
 from leadline.lab.network import make
 from leadline.lab.network.placement import LabNetwork, place

@@ -26,6 +26,7 @@ from host_workers import (
     study_manifest,
     wait_gone,
 )
+from leadline.hosts.directory import attempts_of
 from support import wait_for_event
 
 LEASE_S = 30.0
@@ -131,7 +132,7 @@ def test_an_attempt_is_not_begun_twice_nor_a_trial_that_is_held_whoever_asks(
     opened(worker, manifest, state)  # the study goes on: the host remembers
     for again in (("prepare", {"id": "x", "trials": second}), ("prepare", {"id": "y", "trials": first})):
         assert worker.call(*again)["state"] == "refused"
-    assert worker.call("ended", "x") == end
+    assert attempts_of(state / STUDY_ID / "h0").ended["x"]["state"] == end["state"]
     assert worker.call("held") == {"x": end["files"]}
     assert "ResultError" in worker.call("fetch", "x", "../h0/manifest.json")["raised"]
     assert worker.call("forget", "x") == {}
@@ -162,7 +163,7 @@ def test_a_worker_that_is_killed_takes_its_trial_along_and_leaves_nothing_on_the
     wait_gone(*sessions, *workers)
     assert names(target) == []
     with host_worker() as after:
-        assert after.call("ended", "x", *KEPT, str(state))["state"] == "interrupted"
+        assert attempts_of(place).ended["x"]["state"] == "interrupted"
         assert after.call("held", *KEPT, str(state)) == {"x": {}}
         opened(after, manifest, state)
         assert after.call("prepare", {"id": "x", "trials": slots(manifest)[0]})["state"] == "refused"
@@ -220,7 +221,7 @@ def test_a_study_goes_on_after_its_session_was_killed_and_what_that_left_goes_fi
     wait_gone(*workers)
     opened(worker, manifest, state)
     assert names(target) == []
-    assert worker.call("ended", "x")["reason"] == "its session was killed"
+    assert attempts_of(state / STUDY_ID / "h0").ended["x"]["reason"] == "its session was killed"
     assert measured(worker, "y", trials)["state"] == "finished"
     assert (workspace / ".leadline").stat().st_mtime_ns > mark
 
@@ -321,7 +322,7 @@ def test_what_was_killed_with_its_worker_goes_when_another_study_opens(
     assert names(state) == ["0badcafe", "2badcafe"]
 
 
-@pytest.mark.parametrize("how", ["cancel", "stop", "term"])
+@pytest.mark.parametrize("how", ["cancel", "term"])
 def test_a_trial_is_ended_by_whoever_may_and_only_a_cancelled_one_leaves_the_session(
     study: Path, target: Path, state: Path, worker: HostWorker, how: str
 ) -> None:
@@ -333,7 +334,7 @@ def test_a_trial_is_ended_by_whoever_may_and_only_a_cancelled_one_leaves_the_ses
     if how == "term":
         os.kill(session, signal.SIGTERM)
     else:
-        assert worker.call(how, *["x"][: how == "cancel"]) == {}
+        assert worker.call("cancel", "x") == {}
     answer = ending.result(30)
     assert answer["state"] == "interrupted", answer
     if how == "cancel":  # another attempt at it, called off while it waits for its start
@@ -341,10 +342,7 @@ def test_a_trial_is_ended_by_whoever_may_and_only_a_cancelled_one_leaves_the_ses
         worker.call("cancel", "y")
         wait_for_event(place, "attempt_ended")
         assert worker.call("prepare", {"id": "z", "trials": second}) == {"prepared": True}
-        assert worker.call("ended", "y")["state"] == "interrupted"
-    elif how == "stop":
-        found = worker.call("prepare", {"id": "y", "trials": second})
-        assert found.get("state") == "interrupted", found
+        assert attempts_of(place).ended["y"]["state"] == "interrupted"
     began_s = time.monotonic()
     worker.call("close_session")  # what waits for its start does not keep it waiting
     assert time.monotonic() - began_s < LEASE_S

@@ -16,9 +16,13 @@ import pytest
 from builders import cell, clock, manifest
 
 from leadline.errors import LeadlineError, ResultError, UsageError
-from leadline.hosts.own import directory
-from leadline.hosts.own.attempts import BEGUN, ENDED, FORGOTTEN, HELD_MAX, Attempts
-from leadline.hosts.own.directory import (
+from leadline.hosts import directory
+from leadline.hosts.directory import (
+    BEGUN,
+    ENDED,
+    FORGOTTEN,
+    HELD_MAX,
+    Attempts,
     files_of,
     host_id,
     make_private,
@@ -27,9 +31,8 @@ from leadline.hosts.own.directory import (
     remove_trials,
     state_home,
 )
-from leadline.hosts.own.study import reopened
-from leadline.hosts.own.turn import PREPARED, Turn
-from leadline.hosts.session import HostSession
+from leadline.hosts.host_study import reopened
+from leadline.hosts.session import PREPARED, CurrentAttempt, HostSession
 from leadline.interpreter import module_command, module_environment
 from leadline.plan.model import Plan, Trial
 from leadline.run.child import Answer
@@ -173,7 +176,7 @@ class Told:
         self.answers[asker] = answer
 
 
-def begin_when_prepared(turn: Turn, told: Told, start_unix_ns: int) -> list[str]:
+def begin_when_prepared(turn: CurrentAttempt, told: Told, start_unix_ns: int) -> list[str]:
     """Have a turn begin from another thread, twice."""
     said: list[str] = []
 
@@ -195,7 +198,7 @@ def begin_when_prepared(turn: Turn, told: Told, start_unix_ns: int) -> list[str]
 
 def test_an_attempt_begins_once_at_the_instant_of_the_hosts_own_clock() -> None:
     told = Told()
-    turn = Turn(told, lambda: False)
+    turn = CurrentAttempt(told, lambda: False)
     said = begin_when_prepared(turn, told, time.time_ns() + 5_000_000_000)
     assert said[0] == ""
     assert "not prepared here" in said[1]
@@ -207,7 +210,7 @@ def test_an_attempt_begins_once_at_the_instant_of_the_hosts_own_clock() -> None:
 
 def test_a_start_that_nobody_agreed_on_is_refused() -> None:
     told, refused = Told(), threading.Event()
-    turn = Turn(told, refused.is_set)
+    turn = CurrentAttempt(told, refused.is_set)
     turn.take("x", 1)
     waiting = threading.Thread(target=turn.wait)
     waiting.start()
@@ -221,7 +224,7 @@ def test_a_start_that_nobody_agreed_on_is_refused() -> None:
 
 
 def test_an_attempt_that_is_called_off_before_or_after_it_was_prepared_does_not_begin() -> None:
-    turn = Turn(Told(), lambda: False)
+    turn = CurrentAttempt(Told(), lambda: False)
     turn.call_off("x")
     assert not turn.is_off()
     turn.take("x", 1)

@@ -16,11 +16,9 @@ from leadline.cli.measure.hosts_options import HostsOptions, asked_again
 from leadline.errors import ResultError, SpecError, TargetError, UsageError
 from leadline.hosts.model import StudyHost
 from leadline.hosts.workers.calls import CallResult, Crew, CrewWorker, Order
-from leadline.hosts.workers.checks import check_versions, hosts_of, look, needed_by_all
-from leadline.hosts.workers.clocks import offset_of
+from leadline.hosts.workers.checks import check_versions, hosts_of, look, needed_by_all, offset_of
 from leadline.hosts.workers.collector import checked_path
 from leadline.hosts.workers.connect import check_listener, check_plain
-from leadline.hosts.workers.crewed import StoredCrew
 from leadline.hosts.workers.dask import DaskTransport
 from leadline.hosts.workers.request import (
     HostAsked,
@@ -30,6 +28,7 @@ from leadline.hosts.workers.request import (
     listed_hosts,
     read_hosts,
 )
+from leadline.hosts.workers.study_hosts import StoredCrew
 from leadline.study.target import Target, TargetFacts
 
 WHOLE = """\

@@ -21,13 +21,13 @@ from hostile_dask import (
     typed,
 )
 from leadline.errors import LeadlineError, UsageError
-from leadline.hosts import onhost
-from leadline.hosts.answers import ANSWER_BYTES_MAX, AnswerError, answer_of, packed
+from leadline.hosts import procedures
+from leadline.hosts.directory import places_below, tidy
 from leadline.hosts.model import StudyHost
-from leadline.hosts.own.unbegun import places_below, tidy
+from leadline.hosts.replies import REPLY_BYTES_MAX, ReplyError, pack_reply, read_reply
+from leadline.hosts.worker_rpc import remote
 from leadline.hosts.workers.checks import look
 from leadline.hosts.workers.connect import connected
-from leadline.hosts.workers.remote import remote
 from leadline.hosts.workers.request import HostsAsked
 
 
@@ -164,13 +164,13 @@ WRONG: dict[str, Any] = {
     "no compressed bytes": b"x",
     "nested text": zlib.compress(b'{"x":' * 100_000),
     "nested": zlib.compress(b"\x81\xa1x" * 100_000 + b"\xc0"),
-    "a bomb": zlib.compress(bytes(ANSWER_BYTES_MAX + 1), 1),
+    "a bomb": zlib.compress(bytes(REPLY_BYTES_MAX + 1), 1),
     "a list without its items": zlib.compress(b"\xdd\xff\xff\xff\xff"),
-    "nothing": packed(None),
-    "a list": packed([]),
-    "missing keys": packed({"leadline": "1"}),
-    "wrong types": packed({"leadline": 1, "targets": [], "memory_room": {}, "facts": 3}),
-    "no text": packed({"refused": ["x"]}),
+    "nothing": pack_reply(None),
+    "a list": pack_reply([]),
+    "missing keys": pack_reply({"leadline": "1"}),
+    "wrong types": pack_reply({"leadline": 1, "targets": [], "memory_room": {}, "facts": 3}),
+    "no text": pack_reply({"refused": ["x"]}),
 }
 
 
@@ -207,16 +207,16 @@ def test_an_answer_of_no_form_is_an_error_that_names_the_host(name: str) -> None
     ],
 )
 def test_no_answer_is_used_that_is_not_of_its_functions_form(function: str, value: Any, words: str) -> None:
-    with pytest.raises(AnswerError, match=words):
-        answer_of(function, packed(value))
+    with pytest.raises(ReplyError, match=words):
+        read_reply(function, pack_reply(value))
 
 
 def test_what_a_host_answers_comes_as_it_was_said() -> None:
     end = {"state": "finished", "files": {"trials/t0001.parquet": 3, "output/x": 0}, "target": None}
     value = {"end": end, "bytes": {"trials/t0001.parquet": b"abc"}}
-    assert answer_of("begin", packed(value)) == value
-    assert answer_of("prepare", packed({"prepared": True})) == {"prepared": True}
-    assert answer_of("undo", packed({"refused": "no", "remedy": ""})) == {"refused": "no", "remedy": ""}
+    assert read_reply("begin", pack_reply(value)) == value
+    assert read_reply("prepare", pack_reply({"prepared": True})) == {"prepared": True}
+    assert read_reply("undo", pack_reply({"refused": "no", "remedy": ""})) == {"refused": "no", "remedy": ""}
 
 
 def test_a_scheduler_whose_workers_are_none_is_an_error_that_names_it() -> None:
@@ -271,7 +271,7 @@ def test_a_removal_that_was_killed_is_finished_by_undo(tmp_path: Path, host: str
     (place / "trials").mkdir(parents=True)
     (place / "trials" / "t0001.parquet").write_bytes(b"")
     place.parent.chmod(0o700)
-    found = onhost.undo("0efa416a", host, str(tmp_path))
+    found = procedures.undo("0efa416a", host, str(tmp_path))
     assert found == {"removed": [str(place)], "left": {}, "damage": ""}
     assert list(tmp_path.iterdir()) == []
 

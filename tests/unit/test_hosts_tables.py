@@ -45,11 +45,11 @@ class FetchedCrew:
 
 def taking(tmp_path: Path, crew: Any = None) -> TableCollector:
     clocks = SimpleNamespace(of=lambda _: GOOD_CLOCK)
-    crewed: Any = SimpleNamespace(
+    study_hosts: Any = SimpleNamespace(
         crew=crew, remote=SimpleNamespace(fetch=len, forget=len), clocks=clocks, machine=lambda _: ""
     )
     writer: Any = SimpleNamespace(path=tmp_path / "result")
-    return TableCollector(crewed, writer)
+    return TableCollector(study_hosts, writer)
 
 
 def row(**values: Any) -> TrialRow:

@@ -18,7 +18,7 @@ from leadline.counters.catalogue import trial_figures
 from leadline.durable import unfinished
 from leadline.errors import ResultError
 from leadline.hosts.join import joined, joined_and_kept
-from leadline.hosts.joining.rows import RULES
+from leadline.hosts.join_rows import RULES
 from leadline.hosts.model import ClockOffset, HostTrial
 from leadline.run.rows import latency_row
 from leadline.store.by_host import BY_HOST, HOST_LOST, StoredRows, read_by_host, write_by_host

@@ -17,7 +17,7 @@ from dataclasses import fields
 from typing import BinaryIO
 
 from leadline import _core
-from leadline.hosts.answers import packed
+from leadline.hosts.replies import pack_reply
 
 GREETING = b"leadline-hosts/1 "
 HEADER = struct.Struct(">QQ")  # number of the call, bytes that follow
@@ -53,15 +53,14 @@ class CallServer:
     def _answer(self, number: int, data: bytes) -> None:
         import msgpack  # type: ignore[import-untyped]
 
-        from leadline.hosts.worker_rpc import answered
-        from leadline.hosts.workers.remote import Remote, remote
+        from leadline.hosts.worker_rpc import Remote, answered, remote
 
         name, arguments = msgpack.unpackb(data, unicode_errors="surrogateescape", strict_map_key=False)
         known = name in {field.name for field in fields(Remote)}
         answer = (
             answered(getattr(remote(), name), arguments) if known else {"refused": f"{name!r} is no call"}
         )
-        whole = packed(answer)
+        whole = pack_reply(answer)
         self._write(HEADER.pack(number, len(whole)) + whole)
 
     def _write(self, data: bytes) -> None:

@@ -1,6 +1,7 @@
-"""What a host's process does for the parent besides `hosts/onhost`: looks at targets, hands over files.
+"""What a host's process does besides `hosts/procedures`: it looks at targets and hands over files.
 
-`stdio`, or Dask's worker by `serve`, calls one of these functions or of `hosts/onhost`, and packs the answer.
+`stdio`, or Dask's worker by `serve`, calls one of these functions or of `hosts/procedures`, and packs the
+answer.
 """
 
 from __future__ import annotations
@@ -11,11 +12,12 @@ import sys
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from leadline.errors import LeadlineError
-from leadline.hosts.answers import packed
+from leadline.hosts.replies import pack_reply
 from leadline.trusted import why_not_place
 
 _SCRATCH = "dask-scratch-space"  # Dask's name for it, wherever it is
@@ -31,7 +33,7 @@ async def serve(function: Callable[..., Any], *arguments: Any) -> bytes:
     done: asyncio.Future[bytes] = loop.create_future()
 
     def call() -> None:
-        answer = packed(answered(function, arguments))
+        answer = pack_reply(answered(function, arguments))
         with suppress(RuntimeError):  # the worker has ended meanwhile
             loop.call_soon_threadsafe(lambda: None if done.done() else done.set_result(answer))
 
@@ -51,11 +53,11 @@ def answered(function: Callable[..., Any], arguments: Sequence[Any]) -> Any:
 
 
 def probe(need: Mapping[str, Any]) -> dict[str, Any]:
-    """What this host is (`onhost.probe`), and how it sees the targets of `need` (a path or URL by name).
+    """What this host is (`procedures.probe`), and how it sees the targets of `need` (a path or URL by name).
 
     A target that cannot be measured has an `error` instead of facts.
     """
-    from leadline.hosts import onhost
+    from leadline.hosts import procedures
     from leadline.observe.host import host
 
     if why := why_not_own_modules(sys.path):
@@ -63,7 +65,7 @@ def probe(need: Mapping[str, Any]) -> dict[str, Any]:
             "refused": f"Dask's directory for modules there is not this account's alone: {why}",
             "remedy": "remove it, and start Dask with DASK_TEMPORARY_DIRECTORY set to a private directory",
         }
-    found = onhost.probe(need)
+    found = procedures.probe(need)
     if "refused" in found:
         return found
     targets = {name: _target(url) for name, url in need.get("targets", {}).items()}
@@ -79,9 +81,9 @@ def why_not_own_modules(directories: Sequence[str]) -> str:
 
 def begin(attempt: str, start_unix_ns: int) -> dict[str, Any]:
     """Start a prepared attempt at that instant of this host's clock; how it ended, with its small files."""
-    from leadline.hosts import onhost
+    from leadline.hosts import procedures
 
-    end = onhost.begin(attempt, start_unix_ns)
+    end = procedures.begin(attempt, start_unix_ns)
     left, chosen = _AT_ONCE_BYTES, dict[str, tuple[int, int]]()
     for path, size in sorted((end.get("files") or {}).items(), key=lambda one: (one[1], one[0])):
         left -= size
@@ -93,12 +95,12 @@ def begin(attempt: str, start_unix_ns: int) -> dict[str, Any]:
 
 def fetch(attempt: str, pieces: Mapping[str, Sequence[int]]) -> dict[str, bytes]:
     """Pieces of files that this host keeps of an attempt: from where on, and how many bytes."""
-    from leadline.hosts import onhost
+    from leadline.hosts import procedures
 
     found = {}
     for path, (offset, size) in pieces.items():
         data = bytearray()
-        while len(data) < size and (piece := onhost.fetch(attempt, path, offset + len(data))):
+        while len(data) < size and (piece := procedures.fetch(attempt, path, offset + len(data))):
             data += piece
         found[path] = bytes(data[:size])
     return found
@@ -146,3 +148,35 @@ def _target(url: str) -> dict[str, Any]:
         return inspect(url).as_json()
     except LeadlineError as error:
         return {"error": error.message, "remedy": error.remedy}
+
+
+Function = Callable[..., Any]
+
+
+@dataclass(frozen=True)
+class Remote:
+    """What can be called on a host, by name; arguments and results are plain values (see `procedures`)."""
+
+    probe: Function
+    clock: Function
+    open_session: Function
+    prepare: Function
+    begin: Function
+    cancel: Function
+    renew: Function
+    fetch: Function
+    held: Function
+    forget: Function
+    close_session: Function
+    undo: Function
+    check_part: Function
+    audit_part: Function
+
+
+def remote() -> Remote:
+    """Those of this version, which is also the hosts' (`checks`)."""
+    from leadline.hosts import procedures
+
+    own = {function.__name__: function for function in (probe, begin, fetch, check_part, audit_part)}
+    names = ("clock", "open_session", "prepare", "cancel", "renew", "held", "forget", "close_session", "undo")
+    return Remote(**own, **{name: getattr(procedures, name) for name in names})

@@ -83,7 +83,7 @@ class CrewMembers:
         roles: Mapping[str, Sequence[str]],
     ) -> None:
         """`gaps` are hosts that cannot be asked, with why; `roles` what the hosts file says that each is."""
-        from leadline.hosts.workers.remote import remote
+        from leadline.hosts.worker_rpc import remote
 
         self._crew, self._function = crew, remote().check_part
         self.addresses, self.gaps, self.roles = addresses, gaps, roles

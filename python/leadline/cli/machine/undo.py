@@ -107,7 +107,7 @@ def _settings_back(directory: Path, seen: SeenManifest) -> tuple[str, ...]:
 def _undo_on_hosts(
     directory: Path, manifest: Mapping[str, Any], hosts: HostsOptions
 ) -> tuple[list[str], dict[str, str]]:
-    from leadline.hosts.workers.remote import remote
+    from leadline.hosts.worker_rpc import remote
     from leadline.hosts.workers.study import undo_on_hosts
     from leadline.store.reader import open_result
 

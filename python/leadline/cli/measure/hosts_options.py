@@ -19,8 +19,8 @@ from leadline.errors import ResultError, TargetError, UsageError
 
 if TYPE_CHECKING:
     from leadline.hosts.workers.calls import Crew
-    from leadline.hosts.workers.crewed import Crewed, StoredCrew
     from leadline.hosts.workers.request import HostsAsked
+    from leadline.hosts.workers.study_hosts import StoredCrew, StudyHosts
     from leadline.plan.model import Plan
     from leadline.study.study import Study
     from leadline.study.target import Target, TargetFacts
@@ -184,14 +184,13 @@ class Recruiting:
 
     def __init__(self, asked: HostsAsked, crew: Crew, lost: str, say: Callable[[str], None]) -> None:
         self._asked, self._crew, self._lost, self._say = asked, crew, lost, say
-        self._crewed: Crewed | None = None
+        self._crewed: StudyHosts | None = None
 
     def look(self, targets: Mapping[str, Target]) -> dict[str, TargetFacts]:
         """Check the hosts, and how each sees the targets; the facts of the first one. Raises UsageError."""
-        from leadline.hosts.workers.checks import check_clocks, check_versions, hosts_of, look
-        from leadline.hosts.workers.clocks import Clocks
-        from leadline.hosts.workers.crewed import Crewed
-        from leadline.hosts.workers.remote import remote
+        from leadline.hosts.worker_rpc import remote
+        from leadline.hosts.workers.checks import Clocks, check_clocks, check_versions, hosts_of, look
+        from leadline.hosts.workers.study_hosts import StudyHosts
 
         crew, asked, functions = self._crew, self._asked, remote()
         hosts = hosts_of(asked, crew.workers())
@@ -200,23 +199,23 @@ class Recruiting:
         seen = look(crew, asked, hosts, targets, functions.probe)
         clocks = Clocks(crew, functions.clock)
         check_clocks(asked, crew, clocks)
-        self._crewed = Crewed(asked, crew, functions, clocks, seen, cast("Any", self._lost))
+        self._crewed = StudyHosts(asked, crew, functions, clocks, seen, cast("Any", self._lost))
         self._say(f"{len(seen)} of {len(hosts)} hosts are ready: {_listed([one.host.name for one in seen])}")
         return dict(seen[0].facts)
 
     @property
-    def crewed(self) -> Crewed:
+    def study_hosts(self) -> StudyHosts:
         """The hosts, once they were looked at."""
         assert self._crewed is not None  # noqa: S101 - `look` was called: a plan has targets
         return self._crewed
 
     def memory_bytes(self) -> int:
         """The least that a host has."""
-        return min(int(one.told["memory_bytes"]) for one in self.crewed.seen)
+        return min(int(one.told["memory_bytes"]) for one in self.study_hosts.seen)
 
     def memory_room(self) -> tuple[int, str, int]:
         """What `HostRoom` is made of: the least room of a host, whose it is, and how many hosts there are."""
-        seen = self.crewed.seen
+        seen = self.study_hosts.seen
         least = min(seen, key=lambda one: int(one.told["memory_room"][0]))
         room, words = least.told["memory_room"]
         return int(room), f"{words} (on host {least.host.name})", len(seen)
@@ -225,12 +224,12 @@ class Recruiting:
         """The plan, with the space that all hosts together take on targets that they share."""
         from leadline.hosts.workers.checks import needed_by_all
 
-        seen = self.crewed.seen
+        seen = self.study_hosts.seen
         return replace(plan, bytes_needed=needed_by_all(plan.bytes_needed, seen[0].facts, len(seen)))
 
     def details(self) -> dict[str, Any]:
         """What the manifest says of the machine: of the first host."""
-        told = self.crewed.seen[0].told
+        told = self.study_hosts.seen[0].told
         return {
             "host": {**told["facts"], "python": told["python"]},
             "memory_bytes": self.memory_bytes(),
@@ -240,7 +239,7 @@ class Recruiting:
         """Engines that do not work on some host, with the reason there."""
         return {
             engine: f"{reason} (on host {one.host.name})"
-            for one in self.crewed.seen
+            for one in self.study_hosts.seen
             for engine, reason in one.told["engines"].items()
             if reason
         }
@@ -304,9 +303,9 @@ def recruited_again(
     options: HostsOptions,
     say: Callable[[str], None],
     stopping: Callable[[], bool],
-) -> Iterator[Crewed]:
+) -> Iterator[StudyHosts]:
     """The hosts of a result, connected to and looked at again."""
-    from leadline.hosts.workers.crewed import stored_crew
+    from leadline.hosts.workers.study_hosts import stored_crew
     from leadline.study.target import Target
 
     stored = stored_crew(manifest)
@@ -317,7 +316,7 @@ def recruited_again(
         recruiting(asked, options.lost or stored.lost, say, stopping) as found,
     ):
         found.look(targets)
-        yield found.crewed
+        yield found.study_hosts
 
 
 @contextmanager
@@ -327,7 +326,7 @@ def connected_again(
     """The hosts of a result, of which nothing more is asked than that they are there, with this version."""
     from leadline.hosts.workers.checks import check_versions, hosts_of
     from leadline.hosts.workers.connect import connected
-    from leadline.hosts.workers.crewed import stored_crew
+    from leadline.hosts.workers.study_hosts import stored_crew
 
     stored = stored_crew(manifest)
     assert stored is not None  # noqa: S101 - asked for results of many hosts only

@@ -328,7 +328,7 @@ def start_here(
 
             details |= recruited.details()
             return new_crew_run(
-                request, out, details, recruited.crewed, display, stop, next_rate, make_growth(out)
+                request, out, details, recruited.study_hosts, display, stop, next_rate, make_growth(out)
             )
         return new_run(request, out, details, display, stop, Steering(next_rate, make_growth(out)))
 
@@ -363,13 +363,13 @@ def _resume(
     labs = labs_of_result(seen.manifest, under_fault=under_fault)
     growth = make_growth(path)
     if "crew" in seen.manifest:
-        with recruited_again(seen.manifest, hosts, _saying(quiet), stop) as crewed:
+        with recruited_again(seen.manifest, hosts, _saying(quiet), stop) as study_hosts:
             from leadline.hosts.workers.study import resume_crew_run
 
             with make_display(quiet) as display:
                 faults = (labs, under_fault)
                 return resume_crew_run(
-                    path, seen, crewed, display, stop, next_rate, growth, under_fault=faults
+                    path, seen, study_hosts, display, stop, next_rate, growth, under_fault=faults
                 )
     if hosts:
         raise UsageError(f"{path} is of this host alone", f"write: leadline run --resume {quoted(path)}")

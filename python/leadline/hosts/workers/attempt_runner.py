@@ -10,7 +10,7 @@ from typing import Any
 
 from leadline.hosts.model import Attempt, AttemptEnd, as_json
 from leadline.hosts.workers.calls import CallResult, Order
-from leadline.hosts.workers.crewed import Crewed
+from leadline.hosts.workers.study_hosts import StudyHosts
 from leadline.plan.model import PlannedCell, Trial
 from leadline.run.interface import SLOWEST_BYTES_PER_S
 from leadline.run.kinds import conducted
@@ -52,13 +52,13 @@ class AttemptRunner:
 
     def __init__(
         self,
-        crewed: Crewed,
+        study_hosts: StudyHosts,
         writer: ResultWriter,
         options: RunOptions,
         display: Display,
         stopping: Stopping,
     ) -> None:
-        self._crew, self._remote, self._clocks = crewed.crew, crewed.remote, crewed.clocks
+        self._crew, self._remote, self._clocks = study_hosts.crew, study_hosts.remote, study_hosts.clocks
         self._writer, self._options = writer, options
         self._display, self._stopping = display, stopping
         self._late_ns = 0

@@ -1,8 +1,8 @@
 """Calls of the processes on a study's hosts: who is there, what each is told, what each answers.
 
-How a call reaches a host is its transport's: `ssh` (the standard streams of OpenSSH's program) or `dask` (a
-scheduler that runs already). Each answer is bytes that `answers` reads. A host whose process is gone counts
-as lost from then on, also where it comes back.
+What is called is a function of `worker_rpc.Remote`. How a call reaches a host is its transport's: `ssh` (the
+standard streams of OpenSSH's program) or `dask` (a scheduler that runs already). Each answer is bytes that
+`replies` reads. A host whose process is gone counts as lost from then on, also where it comes back.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from leadline.errors import StudyError
-from leadline.hosts.answers import AnswerError, answer_of
+from leadline.hosts.replies import ReplyError, read_reply
 
 POLL_S = 0.1
 WORDS_MAX = 300
@@ -310,8 +310,8 @@ class Crew:
 def value_of(function: Callable[..., Any], data: object) -> CallResult:
     """What a process answered to a call. What a host cannot do it answers by `refused`."""
     try:
-        value = answer_of(function.__name__, data)
-    except AnswerError as error:
+        value = read_reply(function.__name__, data)
+    except ReplyError as error:
         return CallResult(problem=f"its answer cannot be used: {error}"[:WORDS_MAX])
     if isinstance(value, dict) and "refused" in value:
         return CallResult(problem=str(value["refused"]), remedy=str(value.get("remedy") or ""))

@@ -16,7 +16,7 @@ from leadline.hosts.model import HostTrial
 from leadline.hosts.workers.attempt_runner import AttemptResult
 from leadline.hosts.workers.calls import Order
 from leadline.hosts.workers.checks import named
-from leadline.hosts.workers.crewed import Crewed
+from leadline.hosts.workers.study_hosts import StudyHosts
 from leadline.plan.model import PlannedCell, Trial
 from leadline.removal import discard_tree
 from leadline.run.kinds import conducted
@@ -34,8 +34,8 @@ _Pieces = dict[str, tuple[int, int]]  # of files, by their paths: from where on,
 class TableCollector:
     """Fetches, joins and stores beside; `forget` is for when the trials count."""
 
-    def __init__(self, crewed: Crewed, writer: ResultWriter) -> None:
-        self._crewed, self._crew, self._remote = crewed, crewed.crew, crewed.remote
+    def __init__(self, study_hosts: StudyHosts, writer: ResultWriter) -> None:
+        self._crewed, self._crew, self._remote = study_hosts, study_hosts.crew, study_hosts.remote
         self._writer = writer
         self._done: list[tuple[str, tuple[str, ...]]] = []
 

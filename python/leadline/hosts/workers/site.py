@@ -1,23 +1,29 @@
 """Many hosts as the site of a run: each slot on all of them, begun at one instant, joined to one.
 
-A host that is lost makes the attempt none: what then is the user's choice (`crewed.Lost`). A host executes
-no attempt twice, whoever asks for it again.
+A host that is lost makes the attempt none: what then is the user's choice (`study_hosts.Lost`). A host
+executes no attempt twice, whoever asks for it again. All hosts are told again and again that their parent is
+there (`Lease`): without it they end by themselves.
 """
 
 from __future__ import annotations
 
+import os
+import threading
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from leadline.counters.catalogue import trial_figures
+from leadline.errors import LeadlineError, UsageError
+from leadline.hosts.worker_rpc import Function
 from leadline.hosts.workers.attempt_runner import AttemptResult, AttemptRunner
-from leadline.hosts.workers.calls import CallResult, Order, SchedulerLostError
+from leadline.hosts.workers.calls import CallResult, Crew, Order, SchedulerLostError
 from leadline.hosts.workers.checks import named
 from leadline.hosts.workers.collector import TableCollector
-from leadline.hosts.workers.crewed import Crewed
-from leadline.hosts.workers.lease import LEASE_S
+from leadline.hosts.workers.study_hosts import StudyHosts
 from leadline.observe.model import Mark, delta
 from leadline.plan.model import PlannedCell, Trial
 from leadline.run.child import Answer
@@ -29,6 +35,52 @@ from leadline.store.by_host import HOST_LOST
 from leadline.store.writer import ResultWriter, StoredTrial
 from leadline.study.kinds import planned
 
+_VARIABLE = "LEADLINE_LEASE_S"
+_LEAST_S, _MOST_S = 5.0, 3600.0
+
+
+def _lease_s() -> float:
+    """A minute, or what the environment says. Raises UsageError where that is no time."""
+    text = os.environ.get(_VARIABLE, "60")
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = 0.0
+    if not _LEAST_S <= seconds <= _MOST_S:
+        raise UsageError(
+            f"{_VARIABLE}={text!a} is no time for a lease",
+            f"write {_LEAST_S:.0f} to {_MOST_S:.0f} seconds, or leave it out",
+        )
+    return seconds
+
+
+LEASE_S = _lease_s()
+_EVERY_S = LEASE_S / 6  # five may be lost
+_END_S = 5.0
+
+
+class Lease:
+    """Renews for as long as the block lasts, in a thread of its own."""
+
+    def __init__(self, crew: Crew, renew: Function, study_id: str) -> None:
+        self._crew, self._renew, self._study = crew, renew, study_id
+        self._ended = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="leadline-lease", daemon=True)
+
+    def __enter__(self) -> Lease:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        self._ended.set()
+        self._thread.join(_END_S)
+
+    def _run(self) -> None:
+        while not self._ended.wait(_EVERY_S):
+            with suppress(LeadlineError, OSError, RuntimeError):  # whoever waits for a host finds out, too
+                self._crew.tell(self._renew, self._study, timeout_s=_EVERY_S)
+
+
 RETRIES = 2
 _CLOCKS_EVERY_S = 60.0
 _CLOSE_S = 300.0
@@ -39,7 +91,7 @@ class HostsSite:
 
     def __init__(
         self,
-        crewed: Crewed,
+        study_hosts: StudyHosts,
         trying: AttemptRunner,
         taking: TableCollector,
         writer: ResultWriter,
@@ -47,10 +99,10 @@ class HostsSite:
         faults: FaultWatch,
         comes_back: Callable[[str], bool],
     ) -> None:
-        self._crew, self._remote, self._clocks = crewed.crew, crewed.remote, crewed.clocks
+        self._crew, self._remote, self._clocks = study_hosts.crew, study_hosts.remote, study_hosts.clocks
         self._trying, self._taking = trying, taking
         self._writer, self._display, self._faults = writer, display, faults
-        self._policy, self._comes_back = crewed.lost, comes_back
+        self._policy, self._comes_back = study_hosts.lost, comes_back
         self._compared_s = time.monotonic()
         self._whole = True  # so far all was executed as ordered
 

@@ -20,7 +20,7 @@ from typing import Any
 
 from leadline.errors import UsageError
 from leadline.foreign import parse_json
-from leadline.hosts.answers import ANSWER_BYTES_MAX
+from leadline.hosts.replies import REPLY_BYTES_MAX
 from leadline.hosts.stdio import GREETING, HEADER
 from leadline.hosts.workers.calls import WORDS_MAX, CallResult, CrewWorker, value_of
 from leadline.hosts.workers.request import HostAsked, HostsAsked
@@ -104,7 +104,7 @@ class _Link:
         with suppress(asyncio.IncompleteReadError, ConnectionError):
             while True:
                 number, size = HEADER.unpack(await stream.readexactly(HEADER.size))
-                if size > ANSWER_BYTES_MAX:
+                if size > REPLY_BYTES_MAX:
                     return
                 data = await stream.readexactly(size)
                 future = self.waiting.pop(number, None)

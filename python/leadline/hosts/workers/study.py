@@ -15,14 +15,13 @@ from typing import Any
 
 from leadline.errors import LeadlineError, ResultError, UsageError
 from leadline.hosts.model import AttemptEnd
+from leadline.hosts.worker_rpc import Remote
 from leadline.hosts.workers.attempt_runner import AttemptResult, AttemptRunner
 from leadline.hosts.workers.calls import Crew, Order
 from leadline.hosts.workers.checks import refuse_all
 from leadline.hosts.workers.collector import TableCollector
-from leadline.hosts.workers.crewed import Crewed, manifest_of_host
-from leadline.hosts.workers.lease import LEASE_S, Lease
-from leadline.hosts.workers.remote import Remote
-from leadline.hosts.workers.site import HostsSite
+from leadline.hosts.workers.site import LEASE_S, HostsSite, Lease
+from leadline.hosts.workers.study_hosts import StudyHosts, manifest_of_host
 from leadline.run.executor import Executor
 from leadline.run.faulted import FaultWatch
 from leadline.run.model import Display, Growth, Outcome, Pilot, RunRequest, Stopping, no_growth
@@ -36,13 +35,17 @@ _HELD_S = 60.0
 
 
 def take_in(
-    crewed: Crewed, taking: TableCollector, writer: ResultWriter, request: RunRequest, display: Display
+    study_hosts: StudyHosts,
+    taking: TableCollector,
+    writer: ResultWriter,
+    request: RunRequest,
+    display: Display,
 ) -> None:
     """Store the trials that every host of an attempt has whole and the result lacks; then have all forgotten.
 
     Hosts that cannot be asked keep what they have.
     """
-    crew, remote = crewed.crew, crewed.remote
+    crew, remote = study_hosts.crew, study_hosts.remote
     arguments = {host: (request.id, host) for host in crew.present}
     said = crew.ask(Order(remote.held, arguments, _HELD_S))
     held = {host: one.value for host, one in said.items() if not one.problem}
@@ -93,25 +96,25 @@ def new_crew_run(
     request: RunRequest,
     out: Path,
     details: Mapping[str, Any],
-    crewed: Crewed,
+    study_hosts: StudyHosts,
     display: Display,
     stopping: Stopping,
     pilot: Pilot,
     growth: Growth = no_growth,
 ) -> Outcome:
     """Run a study on hosts into a new directory; `run.session.new_run` for many of them."""
-    manifest = manifest_of(request, {**crewed.as_json(), **details})
+    manifest = manifest_of(request, {**study_hosts.as_json(), **details})
     with (
         held(request.id, request.plan.targets, out),
         closing(create_result(out, manifest, time.time_ns)) as writer,
     ):
-        return _CrewRun(request, writer, crewed, display, stopping).execute(pilot, growth, new=True)
+        return _CrewRun(request, writer, study_hosts, display, stopping).execute(pilot, growth, new=True)
 
 
 def resume_crew_run(
     path: Path,
     seen: SeenManifest,
-    crewed: Crewed,
+    study_hosts: StudyHosts,
     display: Display,
     stopping: Stopping,
     pilot: Pilot,
@@ -127,7 +130,7 @@ def resume_crew_run(
         labs, meant = under_fault
         request = interrupted_request(path, seen, writer, labs, under_fault=meant)
         with held(request.id, request.plan.targets, path):
-            return _CrewRun(request, writer, crewed, display, stopping).execute(pilot, growth, new=False)
+            return _CrewRun(request, writer, study_hosts, display, stopping).execute(pilot, growth, new=False)
 
 
 class _CrewRun:
@@ -137,39 +140,41 @@ class _CrewRun:
         self,
         request: RunRequest,
         writer: ResultWriter,
-        crewed: Crewed,
+        study_hosts: StudyHosts,
         display: Display,
         stopping: Stopping,
     ) -> None:
-        self._request, self._writer, self._crewed = request, writer, crewed
+        self._request, self._writer, self._crewed = request, writer, study_hosts
         self._display, self._stopping = display, stopping
         self._numbers = {one["name"]: at for at, one in enumerate(writer.manifest["hosts"])}
 
     def execute(self, pilot: Pilot, growth: Growth, *, new: bool) -> Outcome:
-        crewed, options = self._crewed, self._request.options
-        with Lease(crewed.crew, crewed.remote.renew, self._request.id):
+        study_hosts, options = self._crewed, self._request.options
+        with Lease(study_hosts.crew, study_hosts.remote.renew, self._request.id):
             try:
-                self._open([one.host.name for one in crewed.seen])
+                self._open([one.host.name for one in study_hosts.seen])
             except LeadlineError:
                 if new:
                     self._writer.discard_all()
                 raise
-            crewed.clocks.journal(self._writer, "before the study")
-            taking = TableCollector(crewed, self._writer)
-            trying = AttemptRunner(crewed, self._writer, options, self._display, self._stopping)
+            study_hosts.clocks.journal(self._writer, "before the study")
+            taking = TableCollector(study_hosts, self._writer)
+            trying = AttemptRunner(study_hosts, self._writer, options, self._display, self._stopping)
             faults = FaultWatch(options.labs, self._writer, under_fault=options.under_fault)
-            site = HostsSite(crewed, trying, taking, self._writer, self._display, faults, self._comes_back)
+            site = HostsSite(
+                study_hosts, trying, taking, self._writer, self._display, faults, self._comes_back
+            )
             executor = Executor(
                 self._request, self._writer, site, faults, self._display, self._stopping, pilot, growth
             )
             if not new:
-                take_in(crewed, taking, self._writer, self._request, self._display)
+                take_in(study_hosts, taking, self._writer, self._request, self._display)
             return executor.run()
 
     def _open(self, names: Sequence[str]) -> None:
         """Open a session on each of these hosts. Raises UsageError where one refuses; the rest are closed."""
-        crewed = self._crewed
-        by_name = {one.host.name: one for one in crewed.seen}
+        study_hosts = self._crewed
+        by_name = {one.host.name: one for one in study_hosts.seen}
         arguments = {}
         for name in names:
             one = by_name[name]
@@ -181,11 +186,11 @@ class _CrewRun:
             manifest = manifest_of_host(self._writer.manifest, host["number"], len(self._numbers))
             arguments[name] = (manifest, host, None, LEASE_S)
         limit_s = _OPEN_S + len(arguments) * _STARTS_S
-        said = crewed.crew.ask(Order(crewed.remote.open_session, arguments, limit_s))
+        said = study_hosts.crew.ask(Order(study_hosts.remote.open_session, arguments, limit_s))
         problems = [f"host {name}: {one.problem}" for name, one in sorted(said.items()) if one.problem]
         if problems:
             opened = {name: () for name, one in said.items() if not one.problem}
-            crewed.crew.ask(Order(crewed.remote.close_session, opened, _OPEN_S))
+            study_hosts.crew.ask(Order(study_hosts.remote.close_session, opened, _OPEN_S))
             remedy = next((one.remedy for one in said.values() if one.remedy), "")
             refuse_all(problems, remedy or "see what its Dask worker printed", UsageError)
 

@@ -65,9 +65,9 @@ def _ask(
     asked: HostsAsked, crew: Crew, question: str, gaps: dict[str, str]
 ) -> tuple[tuple[StudyHost, ...], Mapping[str, CallResult]]:
     """The hosts that are there, and what those said that can be asked. The others are named in `gaps`."""
+    from leadline.hosts.worker_rpc import remote
     from leadline.hosts.workers.calls import Order
     from leadline.hosts.workers.checks import there_and_fit
-    from leadline.hosts.workers.remote import remote
 
     found = there_and_fit(asked, crew, gaps)
     arguments = {one.name: (question, _HOST_S) for one in found if one.name not in gaps}

@@ -11,10 +11,9 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from leadline.foreign import reading
+from leadline.hosts.worker_rpc import Remote
 from leadline.hosts.workers.calls import Crew
-from leadline.hosts.workers.checks import SeenHost
-from leadline.hosts.workers.clocks import Clocks
-from leadline.hosts.workers.remote import Remote
+from leadline.hosts.workers.checks import Clocks, SeenHost
 from leadline.hosts.workers.request import HostAsked, HostsAsked
 from leadline.plan.model import Plan
 from leadline.study.kinds import planned
@@ -27,7 +26,7 @@ _OWN = ("hosts", "crew", "command")  # of the parent's manifest what a host has 
 
 
 @dataclass(frozen=True)
-class Crewed:
+class StudyHosts:
     """How the hosts were asked for, how they are reached, and what is done when one is lost."""
 
     asked: HostsAsked

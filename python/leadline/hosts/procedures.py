@@ -21,21 +21,24 @@ from typing import Any
 
 from leadline import _core
 from leadline.errors import LeadlineError, ResultError
-from leadline.hosts.model import AttemptEnd, as_json
-from leadline.hosts.own.attempts import FORGOTTEN
-from leadline.hosts.own.channel import Channel, SessionLostError
-from leadline.hosts.own.directory import (
+from leadline.hosts.channel import Channel, SessionLostError
+from leadline.hosts.directory import (
+    FORGOTTEN,
     attempts_of,
     files_of,
+    finish_removal,
     host_id,
     place_of,
+    places_below,
     places_in,
     read_piece,
+    remove_all,
     remove_trials,
     require_private,
     state_home,
+    tidy,
 )
-from leadline.hosts.own.unbegun import finish_removal, places_below, remove_all, tidy
+from leadline.hosts.model import AttemptEnd, as_json
 from leadline.run.session import undo_run
 from leadline.store.acting import look_at
 from leadline.store.files import MANIFEST
@@ -45,7 +48,7 @@ _QUICK_S = 30.0
 _OPEN_S = 300.0  # targets are looked at, what a killed session left is removed first
 _CLOSE_S = 900.0  # millions of files may lie in a workspace
 
-Answer = dict[str, Any]
+Reply = dict[str, Any]
 
 
 class _Here:
@@ -66,7 +69,7 @@ def clock() -> int:
     return time.time_ns()
 
 
-def probe(need: Mapping[str, Any]) -> Answer:
+def probe(need: Mapping[str, Any]) -> Reply:
     """What this host is and has. `need`: `directory` (or None), `programs` and `modules` to look for."""
     try:
         home = state_home(os.environ, need.get("directory"))
@@ -99,7 +102,7 @@ def probe(need: Mapping[str, Any]) -> Answer:
 
 def open_session(
     manifest: Mapping[str, Any], host: Mapping[str, Any], directory: str | None, lease_s: float
-) -> Answer:
+) -> Reply:
     """Open a study on this host, new or gone on with: `{"facts": {target: …}, "directory": …, "pid": …}`.
 
     `manifest` is the parent's, its plan and options as they are for this host: with its shares of rates, and
@@ -133,7 +136,7 @@ def open_session(
     return {**found, "pid": session.pid}
 
 
-def prepare(attempt: Mapping[str, Any]) -> Answer:
+def prepare(attempt: Mapping[str, Any]) -> Reply:
     """Have an attempt's slot ready: `{"prepared": True}`, or how it ended before (`AttemptEnd` as JSON).
 
     `attempt`: `id` (at most 200 characters), `trials` of one slot in the plan's order, `rates` that a search
@@ -142,7 +145,7 @@ def prepare(attempt: Mapping[str, Any]) -> Answer:
     return _attempted(str(attempt["id"]), "prepare", attempt=dict(attempt))
 
 
-def begin(attempt_id: str, start_unix_ns: int) -> Answer:
+def begin(attempt_id: str, start_unix_ns: int) -> Reply:
     """Start it at that instant of this host's clock; its `AttemptEnd` once its tables are on the disk here.
 
     `{"prepared": True}` where the next job of a sequence waits for its own start: call `begin` again.
@@ -150,24 +153,19 @@ def begin(attempt_id: str, start_unix_ns: int) -> Answer:
     return _attempted(attempt_id, "begin", attempt=attempt_id, start_unix_ns=start_unix_ns)
 
 
-def cancel(attempt_id: str) -> Answer:
+def cancel(attempt_id: str) -> Reply:
     """End an attempt, prepared or running: quick; who waits for it is told that it was interrupted."""
     return _ask("cancel", _QUICK_S, attempt=attempt_id)
 
 
-def stop() -> Answer:
-    """End what runs, as Ctrl-C does, and begin nothing more in this session: quick."""
-    return _ask("stop", _QUICK_S)
-
-
-def renew(study_id: str) -> Answer:
+def renew(study_id: str) -> Reply:
     """Say that this study's parent is alive: quick. It keeps no session of another, which may be alone."""
     if study_id != _Here.study:
         return {"refused": f"no session of the study {study_id} is open on this host", "remedy": ""}
     return _ask("renew", _QUICK_S)
 
 
-def close_session(discard: bool = False) -> Answer:
+def close_session(discard: bool = False) -> Reply:
     """Remove what was made below the targets and end the session: `{"left": [words, …]}`.
 
     With `discard`, once all is fetched and the study is over, what this host keeps of it goes too.
@@ -183,7 +181,7 @@ def close_session(discard: bool = False) -> Answer:
 # -- what a host keeps -------------------------------------------------------------------------------
 
 
-def held(study_id: str | None = None, host: str | None = None, directory: str | None = None) -> Answer:
+def held(study_id: str | None = None, host: str | None = None, directory: str | None = None) -> Reply:
     """What is kept here: `{attempt: {path: bytes}}`; also without a session, of the study and host named."""
     try:
         place = _place(study_id, host, directory)
@@ -191,23 +189,6 @@ def held(study_id: str | None = None, host: str | None = None, directory: str | 
             return {}
         kept = attempts_of(place).held()
         return {attempt: files_of(place, trials) for attempt, trials in kept.items()}
-    except (LeadlineError, OSError) as error:
-        return _refused(error)
-
-
-def ended(
-    attempt_id: str, study_id: str | None = None, host: str | None = None, directory: str | None = None
-) -> Answer:
-    """How an attempt ended that was begun here before, as `begin` said it; `{}` where nothing is known."""
-    try:
-        place = _place(study_id, host, directory)
-        attempts = attempts_of(place)
-        end = attempts.ended.get(attempt_id)
-        if end is None:
-            return {}
-        known = {name: value for name, value in end.items() if name in AttemptEnd.__dataclass_fields__}
-        files = files_of(place, attempts.held().get(attempt_id, ()))
-        return as_json(AttemptEnd(**{**known, "files": files}))
     except (LeadlineError, OSError) as error:
         return _refused(error)
 
@@ -235,7 +216,7 @@ def fetch(
 
 def forget(
     attempt_id: str, study_id: str | None = None, host: str | None = None, directory: str | None = None
-) -> Answer:
+) -> Reply:
     """Remove the tables of an attempt here, once they are part of the study's result or are not to be."""
     try:
         place = _place(study_id, host, directory)
@@ -253,7 +234,7 @@ def forget(
 
 def undo(
     study_id: str, host: str | None = None, directory: str | None = None, stored: Sequence[str] = ()
-) -> Answer:
+) -> Reply:
     """Remove what a study left below the targets of this host, by what the host kept of it.
 
     `{"removed": [place, …], "left": {place: why}, "damage": words}`; of `host`, or of all that kept something
@@ -312,7 +293,7 @@ def _place(study_id: str | None, host: str | None, directory: str | None) -> Pat
     return place
 
 
-def _ask(do: str, deadline_s: float | None, **arguments: Any) -> Answer:
+def _ask(do: str, deadline_s: float | None, **arguments: Any) -> Reply:
     session = _Here.session
     if session is None:
         return {"refused": "no session is open on this host", "remedy": "open one first"}
@@ -324,7 +305,7 @@ def _ask(do: str, deadline_s: float | None, **arguments: Any) -> Answer:
         return {"refused": str(error), "remedy": "look at the targets of this host: one may hang"}
 
 
-def _attempted(attempt_id: str, do: str, **arguments: Any) -> Answer:
+def _attempted(attempt_id: str, do: str, **arguments: Any) -> Reply:
     """The end of an attempt, whatever becomes of the session."""
     session = _Here.session
     if session is None:
@@ -339,11 +320,11 @@ def _attempted(attempt_id: str, do: str, **arguments: Any) -> Answer:
     return found if "prepared" in found else {**_end(attempt_id, "refused", ""), **found}
 
 
-def _end(attempt_id: str, state: Any, reason: str) -> Answer:
+def _end(attempt_id: str, state: Any, reason: str) -> Reply:
     return as_json(AttemptEnd(_Here.host, attempt_id, state, reason))
 
 
-def _refused(error: Exception) -> Answer:
+def _refused(error: Exception) -> Reply:
     return {"refused": _words(error), "remedy": getattr(error, "remedy", "")}
 
 

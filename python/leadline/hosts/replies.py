@@ -1,7 +1,7 @@
 """What a host may answer to each function: bytes of a bounded size, of plain values in a form that is known.
 
-Both sides meet here: `packed` there, `answer_of` here. A host may lie about its own figures, and do no more:
-what does not have its form is an error in words (`AnswerError`), and nothing of it is used.
+Both sides meet here: `pack_reply` there, `read_reply` here. A host may lie about its own figures, and do no
+more: what does not have its form is an error in words (`ReplyError`), and nothing of it is used.
 """
 
 from __future__ import annotations
@@ -22,28 +22,28 @@ from pydantic import (
     model_validator,
 )
 
-from leadline.hosts.own.directory import FILES_MAX
+from leadline.hosts.directory import FILES_MAX
 from leadline.study.target import TargetFacts
 
-ANSWER_BYTES_MAX = 96 << 20
+REPLY_BYTES_MAX = 96 << 20
 ATTEMPT_BYTES_MAX = 64 << 30  # all files of one host
 _ITEMS_MAX = 1 << 14  # of one list: msgpack makes room for as many as are announced, before any of them came
 _PART_MAX, _PATH_MAX = 200, 1000
 _MAP_MAX = 1 << 16
 
 
-class AnswerError(ValueError):
+class ReplyError(ValueError):
     """Why an answer cannot be used, in words."""
 
 
-def packed(value: Any) -> bytes:
+def pack_reply(value: Any) -> bytes:
     """An answer on its way. Compressed, as Dask leaves alone what cannot be made smaller."""
     import msgpack  # type: ignore[import-untyped]
 
     return zlib.compress(msgpack.packb(value, unicode_errors="surrogateescape"), 1)
 
 
-def answer_of(function: str, data: object) -> Any:
+def read_reply(function: str, data: object) -> Any:
     """What a host answered to a function of this name. Raises AnswerError."""
     value = _unpacked(data)
     form = _REFUSED if isinstance(value, Mapping) and "refused" in value else _FORMS[function]
@@ -52,19 +52,19 @@ def answer_of(function: str, data: object) -> Any:
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False, include_context=False)[0]
         place = ".".join(str(one)[:_PART_MAX] for one in first["loc"])
-        raise AnswerError(f"{place or 'it'}: {first['msg']}") from None
+        raise ReplyError(f"{place or 'it'}: {first['msg']}") from None
 
 
 def _unpacked(data: object) -> Any:
     import msgpack
 
     if not isinstance(data, bytes):
-        raise AnswerError(f"{type(data).__name__} in place of bytes")
+        raise ReplyError(f"{type(data).__name__} in place of bytes")
     unpacker = zlib.decompressobj()
     try:
-        plain = unpacker.decompress(data, ANSWER_BYTES_MAX)
+        plain = unpacker.decompress(data, REPLY_BYTES_MAX)
         if unpacker.unconsumed_tail:
-            raise AnswerError(f"more than {ANSWER_BYTES_MAX >> 20} MiB")
+            raise ReplyError(f"more than {REPLY_BYTES_MAX >> 20} MiB")
         return msgpack.unpackb(
             plain,
             unicode_errors="replace",
@@ -74,7 +74,7 @@ def _unpacked(data: object) -> Any:
         )
     except (zlib.error, ValueError, TypeError, RecursionError) as error:
         words = str(error) or type(error).__name__
-        raise error if isinstance(error, AnswerError) else AnswerError(f"no plain values: {words}") from None
+        raise error if isinstance(error, ReplyError) else ReplyError(f"no plain values: {words}") from None
 
 
 def _checked_path(text: str) -> str:

@@ -14,10 +14,21 @@ from typing import Any
 
 from leadline import _core
 from leadline.errors import LeadlineError, ResultError, StoreError, UsageError
+from leadline.hosts.directory import (
+    BEGUN,
+    ENDED,
+    FORGOTTEN,
+    Attempts,
+    discard_unbegun,
+    files_of,
+    host_id,
+    make_private,
+    place_of,
+    remove_all,
+    remove_trials,
+    state_home,
+)
 from leadline.hosts.model import Attempt, AttemptEnd, AttemptState, as_json
-from leadline.hosts.own.attempts import BEGUN, ENDED, FORGOTTEN, Attempts
-from leadline.hosts.own.directory import files_of, host_id, make_private, place_of, remove_trials, state_home
-from leadline.hosts.own.unbegun import discard_unbegun, remove_all
 from leadline.observe.client import Observer
 from leadline.observe.host import host as this_host
 from leadline.observe.mounts.layouts import with_layout
