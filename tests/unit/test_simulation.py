@@ -203,9 +203,9 @@ def test_the_command_names_the_link_of_a_client_and_refuses_uplinks_in_a_loop(tm
     assert said["warnings"] == []
     assert said["figures"]["common"]["latency_s"]["kind"] == "assumed"
     assert run_command_line(words[:-1]) == 0
-    first = capsys.readouterr().out.splitlines()[0]
-    assert STANDING in first
-    assert "catalogue" in first
+    printed = " ".join(capsys.readouterr().out.split())
+    assert STANDING in printed
+    assert "Parameters: catalogue" in printed
     file.write_text(TOPOLOGY.replace("UPLINK", "rack"))
     assert run_command_line(words) == 2
     assert "make a loop" in capsys.readouterr().err

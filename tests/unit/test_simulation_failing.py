@@ -1,6 +1,7 @@
 """A simulated failure: what moves, how long it takes, how it is drawn; limits of hosts; bad input."""
 
 import json
+import re
 import shutil
 from dataclasses import replace
 from pathlib import Path
@@ -10,8 +11,8 @@ import pytest
 
 from leadline.analysis.models.simple import Protection
 from leadline.cli.main import run_command_line
+from leadline.cli.predict.simulated import course_charts
 from leadline.errors import UsageError
-from leadline.simulation.course import courses
 from leadline.simulation.model import SimulatedCluster, parse_work
 from leadline.simulation.parameters import catalogue
 from leadline.simulation.phases import Phase, RecoveryAsked, damaged, failure, moved
@@ -119,15 +120,15 @@ def test_a_host_that_is_lost_is_drawn_in_phases_with_what_bounds_them(tmp_path, 
     assert run_command_line(words) == 0
     said = capsys.readouterr().out
     assert "Down, and not out yet, 0 seconds to 10 minutes" in said
-    assert "recovery: " in said
+    assert "Recovery" in said
+    assert "< bounds" in said
     drawn = page.read_text(encoding="utf-8")
-    assert drawn.count("<svg") == 4  # the three phases, and the work over all of them
-    assert "1, from 0 seconds: " in drawn
-    assert "2, from 10 minutes: " in drawn
-    assert "bounds it" in drawn
+    assert {'id="course"', 'id="phase0"', 'id="phase1"', 'id="phase2"'} <= set(re.findall(r'id="\w+"', drawn))
+    assert "Out, and recovered meanwhile, 10 minutes to " in drawn
     assert "store1" in drawn
-    assert "osd.1 device" not in drawn.partition("Out, and recovered")[2]  # it is lost, and does nothing
-    assert "<script" not in drawn
+    every = drawn.partition('<section id="use1">')[2]
+    assert "osd.2 device" in every
+    assert "osd.1 device" not in every  # it is lost, and does nothing
 
 
 @needs_crush
@@ -192,17 +193,21 @@ def test_protection_of_a_work_is_what_recovery_reads():
     assert parse_work(CODED, 1).protection == Protection(k=4, m=2)
 
 
-def test_a_course_has_a_step_for_each_phase_in_shares_of_time_and_of_the_best_rate():
+def test_a_course_has_a_step_for_each_phase_with_its_interval():
     found = phases(down_out_s=600.0)
-    (one,) = courses(found)
-    assert [step.begins for step in one.steps[1:]] == [step.ends for step in one.steps[:-1]]
-    assert (one.steps[0].begins, one.steps[-1].begins, one.steps[-1].ends) == (0, pytest.approx(0.8), 1)
-    assert one.steps[0].ends == pytest.approx(0.8 * 600 / found[-1].begins_s[0])
-    rates = [phase.found.predicted[0].operations_s for phase in found]
-    assert [step.operations_s for step in one.steps] == rates
-    assert [step.rate * one.most_operations_s for step in one.steps] == pytest.approx(rates)
-    assert max(step.high for step in one.steps) == 1
-    assert courses(found[:1]) == ()
+    (one,) = course_charts(found)
+    lines = {line.label: line.points for line in one.lines}
+    times = [when for when, _ in lines["rate"]]
+    begins = [phase.begins_s[0] for phase in found]
+    assert times[::2] == begins
+    assert times[1:-1:2] == begins[1:]
+    assert times[-1] == pytest.approx(begins[-1] / 0.8)
+    bytes_s = [phase.found.predicted[0].operations_s * (4 << 20) for phase in found]
+    assert [value for _, value in lines["rate"]][::2] == pytest.approx(bytes_s)
+    assert all(low[1] <= high[1] for low, high in zip(lines["low"], lines["high"], strict=True))
+    (span,) = one.spans
+    assert (span.start_s, span.end_s) == (begins[1], begins[2])
+    assert course_charts(found[:1]) == ()
 
 
 @pytest.mark.parametrize(

@@ -118,7 +118,7 @@ def test_the_nearest_design_says_what_it_holds_and_that_more_hosts_would_do(
     file.write_text(f"format: leadline.requirements/1\nsizing:\n{text}{clients}")
     assert run_command_line(["size", str(file)]) == 4
     said = " ".join(capsys.readouterr().out.split())
-    assert f"nearest: suse_2019/3, {hosts} hosts{also}: holds" in said
+    assert f"Nearest suse_2019/3, {hosts} hosts{also}: holds" in said
     assert "of 136 TiB, links at most" in said
     assert "what would have to give: capacity, hosts_max" in said
 

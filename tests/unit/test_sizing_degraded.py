@@ -15,13 +15,13 @@ from click.testing import CliRunner
 
 from leadline.analysis.models.simple import Protection
 from leadline.cli.main import leadline
+from leadline.cli.predict.sized import answer_words, state_lines
 from leadline.errors import SpecError
 from leadline.sizing.degraded import DegradedDesign, degraded
 from leadline.sizing.designs import PerDeviceRate, design_of, designs, device_times, lacks
 from leadline.sizing.hardware import GOODPUT, Catalogue, read_catalogue
 from leadline.sizing.moved import Inputs
 from leadline.sizing.request import AskedSizing
-from leadline.sizing.view import shown, state_lines
 from leadline.verdict.requirements.requirements import read_requirements
 
 _HEAD = "format: leadline.requirements/1\nsizing:\n  capacity: 100 TB\n  protection: ['3', '4+2']\n"
@@ -212,10 +212,10 @@ def test_a_host_without_a_price_is_said_and_never_the_cheapest() -> None:
     """Twice the bays for a price that nobody wrote: fewer hosts, and yet not the answer."""
     more = "  large: {source: own, date: '2026-11-01', bays: 20, device: 10 TB, link: 10 Gb/s}\n"
     asked, catalogue = _asked(""), _catalogue(_HARDWARE + more)
-    front, others = designs(asked, catalogue)
+    front, _ = designs(asked, catalogue)
     assert front[0].kind == "small"
     assert "large" in {one.kind for one in front}
-    answer = shown(Inputs(asked, catalogue), front, others, (), ()).answer
+    answer = answer_words(Inputs(asked, catalogue), front, ())
     assert "for 45,000 EUR" in answer
     assert "no price of large" in answer
 
@@ -255,9 +255,9 @@ def test_the_answer_says_that_measured_devices_do_not_carry_it() -> None:
     """Of seven hosts 60 devices without one, of 90 MB/s at most: 5.4 of 6 GB/s. 69 without a device: 6.2."""
     asked = _asked("  may_fail: [device]\n  clients: {reads: {clients: 10, read: 600 MB/s}}\n")
     inputs = Inputs(asked.model_copy(update={"protection": ["3"], "capacity": "130 TB"}), _catalogue())
-    front, others = designs(inputs.asked, inputs.catalogue)
+    front, _ = designs(inputs.asked, inputs.catalogue)
     assert [one.hosts for one in front] == [7]
     slow, fast = (PerDeviceRate("cell", 0.5 * high, high, 30, True) for high in (0.9e8, 1.1e8))
-    said = shown(inputs, front, others, [slow], ()).answer
+    said = answer_words(inputs, front, [slow])
     assert "at most 0.90 times with 1 host lost." in said
-    assert "devices do not carry" not in shown(inputs, front, others, [fast], ()).answer
+    assert "devices do not carry" not in answer_words(inputs, front, [fast])

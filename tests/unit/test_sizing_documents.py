@@ -29,9 +29,9 @@ def test_what_the_page_shows_is_printed(name: str, capsys: pytest.CaptureFixture
     row = next(line for line in PAGE.splitlines() if line.lower().startswith(f"| {name} |"))
     hosts = re.findall(r"(\d+) with", row.split("|")[3])
     for count in hosts:
-        assert f": {count} hosts, by capacity" in said
+        assert f"{count} hosts, by capacity" in said
     for times in re.findall(r"\d[\d,.]*", row.split("|")[4]):
-        assert f"at most {times} times" in said
+        assert times in said
 
 
 def test_pictures_that_the_page_names_are_there() -> None:

@@ -58,7 +58,9 @@ def printed_figures(table: FigureTable) -> PrintedTable:
     """The table as printed text."""
     scales = [_scale([row.values[place] for row in table.rows]) for place in range(len(table.columns))]
     if len({item.unit for row in table.rows for item in row.values if item.unit}) == 1:
-        scales = [_scale([item for row in table.rows for item in row.values])] * len(scales)
+        scale = _scale([item for row in table.rows for item in row.values])
+        known = [{row.values[place].unit for row in table.rows} for place in range(len(scales))]
+        scales = [scale if any(found) else own for own, found in zip(scales, known, strict=True)]
     if _mixed(table):
         return _printed_by_group(table)
     rows = []

@@ -10,8 +10,7 @@ from typing import Any
 from leadline.sizing.degraded import DegradedDesign, required_states
 from leadline.sizing.designs import Design, PerDeviceRate, decides, device_words, lacks
 from leadline.sizing.gateways import PerGatewayRate, PerRankRate, busiest, gateways_counted, ranks_counted
-from leadline.sizing.moved import Inputs, sensitivity
-from leadline.sizing.view import degraded_of
+from leadline.sizing.moved import Inputs, degraded_of, sensitivity
 
 FORMAT = "leadline.sizing/1"
 

@@ -6,9 +6,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 from leadline.errors import UsageError
+from leadline.sizing.degraded import DegradedDesign, degraded, states_of
 from leadline.sizing.designs import Design, design_of, designs, every_design
 from leadline.sizing.hardware import Catalogue
-from leadline.sizing.request import AskedSizing, Population, WorkedOut, quantity
+from leadline.sizing.request import AskedSizing, Population, WorkedOut, protection_of, quantity
 
 STEP = 0.1
 _TIMES_MOST = 1000.0
@@ -40,6 +41,13 @@ class Inputs:
         """The first of those that do all of it: the cheapest, where there are prices."""
         front, _ = designs(self.asked, self.catalogue)
         return front[0] if front else None
+
+
+def degraded_of(inputs: Inputs, one: Design) -> tuple[DegradedDesign, ...]:
+    """A design in every state that can be computed."""
+    host, protection = inputs.catalogue.hosts[one.kind], protection_of(one.protection)
+    states = states_of(inputs.asked)
+    return tuple(degraded(inputs.asked, host, protection, one.hosts, state) for state in states)
 
 
 @dataclass(frozen=True)

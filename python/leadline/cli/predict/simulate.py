@@ -14,14 +14,6 @@ import click
 from leadline.cli.console import echo_text
 from leadline.cli.explain.model_wires import cables_of
 from leadline.cli.options import AskedPath, WrittenPath, out_option
-from leadline.cli.predict.simulate_printed import (
-    FORMAT,
-    document,
-    parameters_json,
-    print_calibration,
-    print_simulated,
-    shown,
-)
 from leadline.errors import SpecError, UsageError
 from leadline.simulation.model import SimulatedCluster
 from leadline.units import parse_duration, parse_size
@@ -249,6 +241,8 @@ def command(
     leadline simulate centre.yaml --work rw=write,bs=4M,iodepth=16,protection=8+3
     leadline simulate centre.yaml --device nvme --work rw=randread,bs=4k,iodepth=32,numjobs=16
     """
+    from leadline.cli.predict.answer import give
+    from leadline.cli.predict.simulated import FORMAT, document, parameters_json, simulation_findings
     from leadline.simulation.model import parse_work
     from leadline.simulation.phases import Phase, failure
     from leadline.simulation.simulate import simulate
@@ -277,15 +271,9 @@ def command(
         phases = failure(
             cluster, asked, given, lost, recovery, draws=draws, seed=seed, until_s=failed.until_s
         )
-    if page is not None:
-        from leadline.cli.files import write_file
-        from leadline.report.renderers.plain_pages import simulation_html
-
-        write_file(page, simulation_html(shown(cluster, phases, topology.name)).encode(), "--page")
+    give(simulation_findings(cluster, phases, topology.name), page, quiet=as_json)
     if as_json:
         echo_text(json.dumps(document(phases, str(topology)), indent=1))
-    else:
-        print_simulated(phases)
 
 
 def _parameters(file: Path | None) -> Parameters:
@@ -315,5 +303,8 @@ def _calibrated(
     if out is not None:
         write_file(out, parameters_text(found.parameters).encode(), "-o")
     if not quiet:
-        print_calibration(found, left, out)
+        from leadline.cli.predict.answer import give
+        from leadline.cli.predict.simulated import calibration_findings
+
+        give(calibration_findings(found, left, out))
     return found.parameters

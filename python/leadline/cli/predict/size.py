@@ -1,7 +1,4 @@
-"""`leadline size`: which hosts to buy for what is asked, from hardware as data and from results.
-
-What `leadline size` prints, and its table for a spreadsheet.
-"""
+"""`leadline size`: which hosts to buy for what is asked, from hardware as data and from results."""
 
 from __future__ import annotations
 
@@ -17,7 +14,6 @@ import click
 
 from leadline import units
 from leadline.cli.console import echo, echo_text
-from leadline.cli.explain.paragraphs import say
 from leadline.cli.files import write_file
 from leadline.cli.options import AskedPath, WrittenPath, out_option
 from leadline.errors import SpecError, UsageError
@@ -28,57 +24,12 @@ if TYPE_CHECKING:
     from leadline.sizing.designs import Design
     from leadline.sizing.hardware import Catalogue
     from leadline.sizing.moved import Inputs
-    from leadline.sizing.view import ShownSizing
-    from leadline.verdict.requirements.requirements import Requirements
-
-
-def print_sizing(view: ShownSizing) -> None:
-    """The answer first, then each design, then what moves it."""
-    say(view.asked)
-    say(view.answer)
-    for line in view.servers:
-        say(line)
-    for line in view.nearest:
-        say(f"  {line}")
-    if view.works:
-        echo()
-        say("Clients whose work a file says:")
-        for line in view.works:
-            say(f"  {line}")
-    for one in view.designs:
-        echo()
-        say(one.title)
-        for line in one.lines:
-            say(f"  {line}")
-    if view.moves:
-        echo()
-        say("What moves the answer, each input alone by a tenth:")
-        for line in view.moves:
-            say(f"  {line}")
-    for line in view.refused:
-        say(line)
-
-
-def print_beside(
-    pairs: Sequence[tuple[Design, Design]], before: Inputs, after: Inputs, what_if: str | None
-) -> None:
-    """Two designs in columns; of a changed input every design before and after."""
-    from leadline.sizing.view import beside
-
-    for number, (one, other) in enumerate(pairs):
-        if number:
-            echo()
-        ends = ("now", str(what_if)) if what_if else (one.name, other.name)
-        rows = [(one.name if what_if else "", *ends), *beside(one, other, before, after)]
-        widths = [max(len(row[place]) for row in rows) for place in (0, 1)]
-        for row in rows:
-            echo(f"{row[0]:<{widths[0]}}  {row[1]:<{widths[1]}}  {row[2]}".rstrip())
 
 
 def csv_text(inputs: Inputs, front: Sequence[Design]) -> str:
     """A row a design, in base units; what is not known is empty."""
     from leadline.sizing.degraded import WORDS
-    from leadline.sizing.view import degraded_of
+    from leadline.sizing.moved import degraded_of
 
     text = io.StringIO()
     rows = csv.writer(text, lineterminator="\n")
@@ -167,12 +118,13 @@ def command(
     leadline size docs/examples/suse-sizing.yaml --compare suse_2019/3 suse_2019/6+3
     """
     from leadline.cli.gate_options import read_required_with_places
+    from leadline.cli.predict.answer import give
     from leadline.cli.predict.measured import measured_in
     from leadline.cli.predict.populations import with_works
+    from leadline.cli.predict.sized import beside_findings, sizing_findings
     from leadline.sizing.designs import designs
     from leadline.sizing.document import design_json, document
     from leadline.sizing.moved import Inputs, changed
-    from leadline.sizing.view import shown
 
     if (compare or what_if) and (out or table or page or design):
         raise UsageError("--compare and --what-if write no file", "leave -o, --design, --csv and --page out")
@@ -191,7 +143,7 @@ def command(
             found = [[design_json(inputs, one), design_json(after, other)] for one, other in pairs]
             echo_text(json.dumps({"format": "leadline.sizing/1", "beside": found}, indent=1))
         else:
-            print_beside(pairs, inputs, after, what_if)
+            give(beside_findings(pairs, inputs, after, what_if))
         return 0
     seen = measured_in(results, inputs.asked)
     if out is not None:
@@ -205,8 +157,8 @@ def command(
                 indent=1,
             )
         )
-    view = shown(inputs, front, others, seen.devices, seen.refused, seen.ranks, seen.gateways)
-    _show(view, page, required, quiet=as_json)
+    answer = sizing_findings(inputs, front, others, seen, required.title, required.document)
+    give(answer, page, quiet=as_json)
     return 0 if front else _EXIT_NONE
 
 
@@ -249,15 +201,6 @@ def _write_small(inputs: Inputs, chosen: Design, out: Path, link: str) -> None:
     )
     for what, one in (("read", small.read), ("written", small.written)):
         echo(f"  {units.format_rate(one.bytes_s)} {what} by all clients together ({one.by})", err=True)
-
-
-def _show(view: ShownSizing, page: Path | None, required: Requirements, *, quiet: bool) -> None:
-    if page is not None:
-        from leadline.report.renderers.plain_pages import sizing_html
-
-        write_file(page, sizing_html(view, required.title, required.document).encode(), "--page")
-    if not quiet:
-        print_sizing(view)
 
 
 def _catalogue(file: Path | None) -> Catalogue:

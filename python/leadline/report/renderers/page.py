@@ -229,7 +229,7 @@ def _context(findings: Findings, panels: charts.Drawn) -> dict[str, Any]:
     judged = bool(findings.cells) or frame.borrowed is not None
     shared = {
         "findings": findings,
-        "screen": screen_of(findings) if frame.cells else None,
+        "screen": screen_of(findings) if _is_answered(findings) else None,
         "frame": frame,
         "borrowed": frame.borrowed,
         "shapes": STATE_SHAPES,
@@ -246,6 +246,11 @@ def _context(findings: Findings, panels: charts.Drawn) -> dict[str, Any]:
     }
     of_cells = _of_cells(findings) if frame.cells else {}
     return shared | of_cells | {"contents": _contents(findings, panels)}
+
+
+def _is_answered(findings: Findings) -> bool:
+    """Whether the answer stands in a part of its own: of cells, or where no statement has it."""
+    return findings.frame.cells or not findings.statements
 
 
 def _meaning(findings: Findings, *, judged: bool) -> str:
@@ -275,7 +280,8 @@ def _contents(findings: Findings, panels: charts.Drawn) -> Contents:
             (findings.host, ("machine", "Machine")),
             (findings.reproduce, ("reproduce", "Reproduce")),
         )
-        return Contents((verdict,), sections, tuple(entry for found, entry in parts if found))
+        first = (*answer, verdict) if _is_answered(findings) else (verdict,)
+        return Contents(first, sections, tuple(entry for found, entry in parts if found))
     drawn = (
         (panels.rates, ("speed", "How fast")),
         (panels.latencies, ("latency", "Latency")),

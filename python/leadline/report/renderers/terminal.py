@@ -5,6 +5,7 @@ On a pipe the console is 100,000 columns wide, so nothing here fills a line: no 
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -12,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from leadline.report import format as fmt
 from leadline.report import metrics, tables
+from leadline.report.screen_table import WIDTH
 from leadline.report.section_parts import show_sections
 from leadline.report.tables import CHAIN_HEADINGS, chain_rows, most_telling
 from leadline.report.texts import (
@@ -57,6 +59,17 @@ def show(findings: Findings, console: Console, *, whole: bool = True, path: Path
     _chains(findings, console)
     _validity(findings, console)
     _next(findings, console, word)
+
+
+def show_answer(findings: Findings, console: Console) -> None:
+    """Print an answer that rests on no cell, as a prediction's: what was asked, the answer, its sections."""
+    if answer := findings.answer:
+        console.print(terminal_text(answer.question, "bold"))
+        for words, lead in ((answer.text, ""), *((said, "- ") for said in answer.said)):
+            width = min(console.width, WIDTH)
+            for line in textwrap.wrap(words, width, initial_indent=lead, subsequent_indent="  "):
+                console.print(terminal_text(line))
+    show_sections(findings, console, whole=True)
 
 
 def state_words(state: State) -> str:
