@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 import pytest
 
 from leadline.check.document import as_document, changes, read_facts
-from leadline.check.facts import Fact, Value, told
+from leadline.check.facts import Fact, told
 from leadline.check.judge import Checked, host_of, judge
 from leadline.check.measured.echoes import echo_all, path_facts
 from leadline.check.measured.streams import HostAnswer, Words, parsed, stream_facts
@@ -22,9 +22,11 @@ from leadline.check.reading.devices import device_facts
 from leadline.check.reading.host import host_facts
 from leadline.check.reading.interfaces import interface_values
 from leadline.check.rows import ROLES, Row, rows
-from leadline.check.view import shown
+from leadline.check.view import findings, shown
 from leadline.errors import ResultError
+from leadline.knowledge.tables import Value
 from leadline.observe.ceph.client import NotObservableError
+from leadline.verdict.sections import section
 from ports import free_ports
 
 
@@ -50,8 +52,8 @@ def hosts(name: str, *values: Any, kind: str = "host", network: str = "") -> lis
         (Fact("host", "a", "cpu_governor", "performance"), "governor", "fine"),
         (Fact("host", "a", "cpu_governor", "powersave"), "governor", "out_of_line"),
         (Fact("host", "a", "cpu_governor", None, "no cpufreq"), "governor", "unknown"),
-        (Fact("host", "a", "cpu_wake_us", 51), "wake", "out_of_line"),
-        (Fact("host", "a", "cpu_wake_us", 50), "wake", "fine"),
+        (Fact("host", "a", "cpu_wake_us", 11), "wake", "out_of_line"),
+        (Fact("host", "a", "cpu_wake_us", 10), "wake", "fine"),
         (Fact("host", "a", "cpu_wake_us", "long"), "wake", "unknown"),
         (Fact("host", "a", "clock_synchronized", False), "clock", "out_of_line"),
         (Fact("cluster", "cluster", "flags_set", "noout"), "flags", "out_of_line"),
@@ -338,7 +340,10 @@ def test_a_stream_that_busy_processors_bound_is_no_odd_link() -> None:
 
 def test_what_could_not_be_read_names_a_few_parts_of_many() -> None:
     facts = [Fact("path", f"a > b{number}", "echo_loss", None, "no route") for number in range(9)]
-    (line,) = shown(facts, judge(facts, rows(), ROLES), None).unknown
+    sections = {one.name: one for one in shown(facts, judge(facts, rows(), ROLES), None).sections}
+    (part,) = sections["unknown"].parts
+    assert isinstance(part, section.Words)
+    (line,) = (item.text for item in part.items)
     assert (
         line
         == "Small echoes that are lost of a > b0, a > b1, a > b2, a > b3, a > b4, a > b5 and 3 more: no route"
@@ -347,8 +352,8 @@ def test_what_could_not_be_read_names_a_few_parts_of_many() -> None:
 
 def test_all_at_once_is_no_host_that_ways_share() -> None:
     facts = [Fact("path", f"{host} > all at once", "at_once_share", 0.1) for host in "ab"]
-    (one,) = shown(facts, judge(facts, rows(), ROLES), None).findings
-    assert "begin or end" not in one.whom
+    (one,) = findings(judge(facts, rows(), ROLES))
+    assert "begin or end" not in one.evidence
 
 
 def test_what_iperf3_received_and_sent_again() -> None:

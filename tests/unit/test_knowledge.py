@@ -3,28 +3,22 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
 import pytest
-from test_watch import seen as seen_by_watch
 
 from leadline.errors import SpecError
 from leadline.knowledge.evaluator import Answered, RuleCondition, answered
 from leadline.knowledge.formats import ShownFigures
-from leadline.knowledge.tables import entries, numbers, with_numbers
+from leadline.knowledge.tables import entries, numbers, shared, with_numbers
 from leadline.tracing.rules import rules as trace_rules
 from leadline.verdict.diagnosis.causes import causes
-from leadline.verdict.diagnosis.figures import FIGURES
-from leadline.verdict.diagnosis.judge import diagnose
-from leadline.watch.causes import judge
 from leadline.watch.causes import rules as watch_rules
-from leadline.watch.figures import WatchFacts, watch_facts
 
-SHARED = numbers("leadline.knowledge")
-WATCHED = watch_facts(seen_by_watch()).values
+SHARED = {name: one.bound for name, one in shared().items() if one.bound is not None}
 
 
 @dataclass(frozen=True)
@@ -46,20 +40,19 @@ def test_entries_are_values_of_a_class_and_what_all_share_is_overwritten_by_one(
 @pytest.mark.parametrize(
     ("text", "complaint"),
     [
-        ("x: {}", "'kind' is missing"),
-        ("x: {kind: c}", "kind: Input should be 'a' or 'b'"),
+        ("x: {}", "x.kind: the key is missing"),
+        ("x: {kind: c}", "x.kind: 'c' is not one of them"),
         ("x: {kind: a, kinds: b}", "did you mean kind"),
-        ("x: {kind: a, most: many}", "most: "),
-        ("x: {kind: a, limits: {at: no}}", "limits.at: "),
-        ("x: {kind: a, parts: p}", "parts: "),
+        ("x: {kind: a, most: many}", "x.most: "),
+        ("x: {kind: a, limits: {at: no}}", "x.limits.at: "),
+        ("x: {kind: a, parts: p}", "x.parts: a list is needed here, not 'p'"),
     ],
 )
 def test_a_wrong_entry_is_named_with_its_file_and_what_is_wrong(text: str, complaint: str) -> None:
     with pytest.raises(SpecError) as caught:
         entries(text, "t.yaml", Plain)
     assert complaint in str(caught.value)
-    assert "t.yaml" in str(caught.value)
-    assert "x" in str(caught.value)
+    assert "t.yaml, line 1" in str(caught.value)
 
 
 def test_a_rule_s_own_threshold_stands_before_one_of_all_rules() -> None:
@@ -135,7 +128,6 @@ def test_every_threshold_of_all_rules_is_asked_for_and_no_rule_has_one_that_it_d
         if (idle := set(own) - names[name]) or (idle := set(own) & set(SHARED))
     }
     assert idle == {}
-    assert set(SHARED) == set().union(*names.values()) & set(SHARED)
 
 
 def test_every_package_s_table_of_numbers_is_read() -> None:
@@ -144,39 +136,33 @@ def test_every_package_s_table_of_numbers_is_read() -> None:
         assert numbers(".".join(["leadline", *path.parent.relative_to(package).parts])), path
 
 
-Made = Callable[[float], dict[str, Any]]
-COMMITS = {"osds_seen": 4.0, "osd_looks": 9.0, "slowest_osd_share": 1.0, "slowest_osd": "osd.1"}
-SLOW = {"slow_osd": "osd.1", "operation_s": 1.0}
-# What `watch` and `diagnose` both say: the threshold, the rule, the cause, and the figures of each.
-SAME: dict[str, tuple[str, str, Made, Made]] = {
-    "port_full": ("wire", "link_full_here", lambda x: {"wire_used_share": x}, lambda x: {"link_share": x}),
-    "cpus_full": ("processor", "host_cpu", lambda x: {"cpu_busy_share": x}, lambda x: {"cpu_share": x}),
-    "client_thread_full": (
-        *("client_thread", "client_thread"),
-        *(lambda x: {"client_thread_share": x}, lambda x: {"client_thread_share": x}),
-    ),
-    "slow_osd_s": (
-        *("slow_osd", "osd_slow_device"),
-        lambda x: {**COMMITS, "slowest_osd_s": x, "median_osd_s": 0.001},
-        lambda x: {**SLOW, "slow_osd_factor": 20.0, "slow_osd_commit_s": x},
-    ),
-    "slow_osd_times": (
-        *("slow_osd", "osd_slow_device"),
-        lambda x: {**COMMITS, "slowest_osd_s": 0.05 * x, "median_osd_s": 0.05},
-        lambda x: {**SLOW, "slow_osd_factor": x, "slow_osd_commit_s": 0.05 * x},
-    ),
-}
+@dataclass(frozen=True)
+class Shares:
+    """An entry that may name what several tables share."""
+
+    name: str
+    remedy: str
+    at_least: float | None = None
+    shared: tuple[str, ...] = ()
 
 
-@pytest.mark.parametrize("threshold", SAME)
-@pytest.mark.parametrize(("factor", "holds"), [(0.99, False), (1.01, True)])
-def test_the_same_facts_are_the_same_finding_in_watch_and_in_diagnose(
-    threshold: str, factor: float, holds: bool
-) -> None:
-    rule, cause, watched, figures = SAME[threshold]
-    value = factor * SHARED[threshold]
-    found = diagnose([{**dict.fromkeys(FIGURES), **figures(value)}])
-    named = [one.entry.name for one in (*found.named, *found.behind)]
-    facts = WatchFacts({**dict.fromkeys(WATCHED), **watched(value)}, (), (), None, "", "")
-    said = [one.rule for one in judge(facts).limit]
-    assert (rule in said, cause in named) == (holds, holds), (said, named)
+def test_an_entry_has_what_the_shared_facts_say_that_it_names() -> None:
+    (one,) = entries("x: {shared: osd_memory}", "t.yaml", Shares)
+    told = shared()["osd_memory"]
+    assert one == Shares("x", told.remedy, told.at_least, ("osd_memory",))
+    (two,) = entries("x: {shared: [pgs_per_osd, nconnect]}", "t.yaml", Shares)
+    assert two.remedy == shared()["nconnect"].remedy
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        ("x: {shared: osd_memory, at_least: 5}", "it stands in shared.yaml already"),
+        ("x: {shared: osd_memory, remedy: another}", "it stands in shared.yaml already"),
+        ("x: {shared: osd_memoir}", "did you mean osd_memory"),
+    ],
+)
+def test_what_is_shared_stands_in_one_place_and_under_one_name(text: str, complaint: str) -> None:
+    with pytest.raises(SpecError) as caught:
+        entries(text, "t.yaml", Shares)
+    assert complaint in str(caught.value)

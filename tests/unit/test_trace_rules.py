@@ -316,7 +316,7 @@ def test_the_same_bytes_at_two_layers_are_found_once() -> None:
     [
         (
             "a: {of: nowhere, title: t, seen: w, cost: c, at_most: m, how: h, evidence: e, remedy: c}",
-            "of: Input should be",
+            "of: .nowhere. is not one of them",
         ),
         ("a: {of: files}", "missing"),
         (

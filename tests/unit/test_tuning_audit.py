@@ -12,8 +12,9 @@ import pytest
 from leadline.cli.change.auditing.causes import directions
 from leadline.cli.main import run_command_line
 from leadline.errors import UsageError
+from leadline.knowledge.findings import Finding
 from leadline.tuning.access.interface import InForce, SettingReading
-from leadline.tuning.audit import AuditAsked, Audited, CauseSeen, SettingSeen, audit, target
+from leadline.tuning.audit import AuditAsked, Audited, SettingSeen, audit, target
 from leadline.tuning.changes import SettingPlace
 from leadline.tuning.fleet import where_words
 from leadline.tuning.messages import access_words, find_setting, paragraphs
@@ -23,8 +24,8 @@ from leadline.verdict.diagnosis.figures import FIGURES
 
 VERSIONS = {"kernel": "6.1.0", "ceph": "16.2.15"}
 HERE = SettingPlace()
-WINDOW = CauseSeen("client_cache_full", "the client's cache of data", 0.9)
-AHEAD = CauseSeen("read_ahead", "the read-ahead of the client", 0.4)
+WINDOW = Finding("client_cache_full", "the client's cache of data", "", "", share=0.9)
+AHEAD = Finding("read_ahead", "the read-ahead of the client", "", "", share=0.4)
 
 
 def seen(name: str, value: str | None, place: SettingPlace = HERE, given: bool | None = True) -> SettingSeen:
@@ -33,7 +34,7 @@ def seen(name: str, value: str | None, place: SettingPlace = HERE, given: bool |
 
 def audited(
     *found: SettingSeen,
-    causes: Iterable[CauseSeen] = (),
+    causes: Iterable[Finding] = (),
     works: Iterable[str] = (),
     roles: tuple[Role, ...] = ROLES,
     states: dict[str, bool] | None = None,
@@ -75,7 +76,7 @@ def test_the_larger_cause_comes_first() -> None:
 def test_what_is_as_good_already_is_not_recommended() -> None:
     assert rows(audited(seen("rasize", "134217728"), causes=[AHEAD])) == []
     assert rows(audited(seen("fs.aio-max-nr", "2097152"))) == []
-    low = CauseSeen("memory_short", "the memory of this host", 0.5)
+    low = Finding("memory_short", "the memory of this host", "", "", share=0.5)
     assert rows(audited(seen("vm.swappiness", "1"), causes=[low])) == []
     assert rows(audited(seen("vm.swappiness", "60"), causes=[low])) == [
         ("recommended", "vm.swappiness", "10")
@@ -127,7 +128,7 @@ def test_what_mclock_takes_back_is_without_effect_under_mclock_only() -> None:
 
 
 def test_what_is_refused_here_is_not_recommended() -> None:
-    cause = CauseSeen("read_modify_write", "reads before writes of erasure coding", 0.8)
+    cause = Finding("read_modify_write", "reads before writes of erasure coding", "", "", share=0.8)
     pool = SettingPlace("data", cluster="f")
     found = seen("allow_ec_optimizations", "false", pool)
     fresh = {"used_pool": False, "erasure": True, "replicated": False, "odd_chunks": False}
@@ -153,7 +154,7 @@ def test_places_with_the_same_to_say_are_one_row() -> None:
 
 
 def test_what_has_a_grave_price_is_not_proposed_for_a_first_proof() -> None:
-    cause = CauseSeen("client_cache_full", "the client's write cache, which is full", 0.5)
+    cause = Finding("client_cache_full", "the client's write cache, which is full", "", "", share=0.5)
     found = audited(
         seen("client_oc_max_dirty", "104857600"), seen("client_oc_size", "209715200"), causes=[cause]
     )
@@ -180,7 +181,7 @@ def test_what_could_not_be_read_is_never_taken_for_a_value() -> None:
 
 
 def test_what_only_a_hand_can_read_is_recommended_where_its_cause_is_named() -> None:
-    full = CauseSeen("client_thread", "one thread of the client", 0.8)
+    full = Finding("client_thread", "one thread of the client", "", "", share=0.8)
     assert rows(audited(seen("client-kind", None), causes=[full])) == [
         ("recommended", "client-kind", "kernel")
     ]

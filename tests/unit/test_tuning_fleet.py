@@ -12,7 +12,8 @@ from leadline import _core
 from leadline.cli.change.auditing.causes import AuditedWork
 from leadline.cli.change.auditing.view import AuditShown, print_audit
 from leadline.errors import ResultError
-from leadline.tuning.audit import AuditAsked, Audited, CauseSeen, SettingSeen
+from leadline.knowledge.findings import Finding
+from leadline.tuning.audit import AuditAsked, Audited, SettingSeen
 from leadline.tuning.changes import SettingPlace
 from leadline.tuning.document import audit_json
 from leadline.tuning.fleet import HostRead, audit_hosts, where_words
@@ -20,7 +21,7 @@ from leadline.tuning.remote_audit import answer, question, told
 from leadline.tuning.settings import ROLES, Role, settings
 
 NODES = tuple(f"node{number:02}" for number in range(1, 13))
-SWAP = CauseSeen("memory_short", "the memory of this host", 0.5)
+SWAP = Finding("memory_short", "the memory of this host", "", "", share=0.5)
 Read = tuple[str, str, str | None]  # setting, subject, value
 
 
@@ -36,7 +37,7 @@ def host(
 
 
 def audited(
-    hosts: Sequence[HostRead], cluster: Sequence[SettingSeen] = (), causes: Sequence[CauseSeen] = ()
+    hosts: Sequence[HostRead], cluster: Sequence[SettingSeen] = (), causes: Sequence[Finding] = ()
 ) -> Audited:
     """Of the settings that anybody read, as all others would be recommended for their causes, too."""
     known = {
@@ -139,7 +140,7 @@ def test_each_host_is_judged_by_its_own_kernel_and_roles() -> None:
 
 
 def test_what_is_on_one_host_is_not_recommended_as_being_nowhere() -> None:
-    window = CauseSeen("client_cache_full", "the client's cache of data", 0.9)
+    window = Finding("client_cache_full", "the client's cache of data", "", "", share=0.9)
     one = host("a", ("client_oc_size", "/mnt", "209715200"))
     found = audited([one, host("b")], causes=[window])
     assert [where for _, where, _ in said(found, "recommended")] == ["/mnt on a"]

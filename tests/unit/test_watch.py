@@ -18,6 +18,7 @@ from trace_tables import process
 from leadline.errors import SpecError
 from leadline.observe.mounts.mountinfo import Mount, parse_mountinfo, place_on
 from leadline.observe.mounts.users import unseen_words, users_of
+from leadline.report.section_parts import show_sections
 from leadline.tracing.sources import waits
 from leadline.tracing.sources.strace_world import call_kinds
 from leadline.tracing.tables import TraceTables, files_schema
@@ -25,7 +26,7 @@ from leadline.watch.causes import judge, read_rules, rules
 from leadline.watch.figures import watch_facts
 from leadline.watch.standing import StandingCall, StandingCalls
 from leadline.watch.store import Seen, SeenFile, SeenProcess, SeenWait
-from leadline.watch.view import by_program, show_watch
+from leadline.watch.view import by_program, watch_sections
 
 MIB = 1 << 20
 MOUNTS = parse_mountinfo(
@@ -79,11 +80,11 @@ def seen(**changes: object) -> Seen:
 
 
 def loads(what: Seen) -> list[str]:
-    return [cause.rule for cause in judge(watch_facts(what)).load]
+    return [cause.name for cause in judge(watch_facts(what)).load]
 
 
 def limits(what: Seen) -> list[str]:
-    return [cause.rule for cause in judge(watch_facts(what)).limit]
+    return [cause.name for cause in judge(watch_facts(what)).limit]
 
 
 def with_bytes(what: Seen, **amounts: int) -> Seen:
@@ -229,7 +230,7 @@ def test_a_rule_without_evidence_is_refused() -> None:
 
 
 def test_a_rule_that_asks_something_else_is_refused() -> None:
-    with pytest.raises(SpecError, match="asks: Input should be"):
+    with pytest.raises(SpecError, match="'why' is not one of them"):
         read_rules("odd: {asks: why, title: t, seen: '1=1', evidence: e, remedy: c}")
 
 
@@ -401,9 +402,9 @@ def test_many_processes_of_one_program_are_one_row_behind_what_moves_more() -> N
     groups = by_program(facts.processes)
     assert [(group[0].seen.name, len(group)) for group in groups] == [("dd", 1), ("dask", 2), ("sleep", 76)]
     stream = io.StringIO()
-    show_watch(found, facts, judge(facts), Console(file=stream, width=200))
+    show_sections(watch_sections(found, facts, judge(facts)), Console(file=stream, width=200))
     lines = stream.getvalue().splitlines()
-    table = lines[next(place for place, line in enumerate(lines) if line.startswith("who uses")) + 2 :][:3]
+    table = lines[next(place for place, line in enumerate(lines) if line.startswith("Who uses")) + 3 :][:3]
     assert [line.split()[:2] for line in table] == [["dd", "alice"], ["dask", "alice"], ["sleep", "alice"]]
     assert "pid 90" in table[0]
     assert re.search(r"alice +2 .* 205 B/s", table[1])

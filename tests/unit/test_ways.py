@@ -145,7 +145,7 @@ def test_a_table_too_wide_for_a_terminal_is_printed_in_parts(capsys: pytest.Capt
 
     cells = tuple(replace(_cell("fuse"), id=f"fuse.w{n}", work=f"work_number_{n}") for n in range(6))
     ways = ways_of(VIEWS[:1], cells, ())
-    show_sections(_findings(ways), Console(width=80), whole=True)
+    show_sections(_findings(ways).sections, Console(width=80), whole=True)
     printed = capsys.readouterr().out
     assert printed.count("Every way, every work") > 1
     assert all(len(line) <= 80 for line in printed.splitlines() if "fuse" in line)

@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from leadline.check.facts import Fact, Value
+from leadline.check.facts import Fact
 from leadline.check.judge import Checked
 from leadline.errors import ResultError
 from leadline.foreign import parse_json, read_plain, reading
+from leadline.knowledge.tables import Value
 
 FORMAT = "leadline.check/1"
 BYTES_MAX = 64 << 20

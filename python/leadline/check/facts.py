@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
-Value = str | int | float | bool | None
+from leadline.knowledge.tables import Value
+
 KINDS = ("host", "device", "interface", "path", "cluster", "pool", "osd", "mds", "mount")
 
 

@@ -13,8 +13,10 @@ from math import ceil
 from statistics import median_low
 from typing import Literal
 
-from leadline.check.facts import Fact, Value
-from leadline.check.rows import SEVERITIES, Row, words_of
+from leadline.check.facts import Fact
+from leadline.check.rows import Row, words_of
+from leadline.knowledge.findings import SEVERITIES, meets
+from leadline.knowledge.tables import Value
 
 _REFERENCE = 0.75  # of three hosts a slow link leaves two of six ways as they were
 
@@ -115,15 +117,9 @@ def _undecided(one: Checked) -> Checked:
 def _against(row: Row, fact: Fact) -> Checked:
     if fact.value is None:
         return Checked(row, fact.subject, None, "unknown", row.expected, fact.missing)
-    if row.one_of is not None:
-        good = fact.value in row.one_of
-    else:
-        value = fact.value
-        if isinstance(value, bool | str):
-            return Checked(row, fact.subject, value, "unknown", row.expected, "it is no number")
-        good = (row.at_least is None or value >= row.at_least) and (
-            row.at_most is None or value <= row.at_most
-        )
+    good = meets(fact.value, row.one_of, row.at_least, row.at_most)
+    if good is None:
+        return Checked(row, fact.subject, fact.value, "unknown", row.expected, "it is no number")
     return Checked(row, fact.subject, fact.value, "fine" if good else "out_of_line", row.expected)
 
 

@@ -6,14 +6,12 @@ import functools
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from importlib import resources
-from typing import Literal
 
-from leadline.check.facts import KINDS, Value
-from leadline.knowledge.tables import entries
+from leadline.check.facts import KINDS
+from leadline.knowledge.findings import Finding, Severity
+from leadline.knowledge.tables import Value, entries
 from leadline.units import format_bit_rate, format_iops, format_latency, format_rate
 
-Severity = Literal["serious", "warning", "note"]
-SEVERITIES: tuple[Severity, ...] = ("serious", "warning", "note")
 ROLES = ("mon", "osd", "mds", "gateway", "client")
 
 
@@ -41,6 +39,23 @@ class Row:
     unless: Mapping[str, Value] = field(default_factory=dict)
     undecided: Mapping[str, Value] = field(default_factory=dict)
     undecided_why: str = ""
+    setting: str = ""
+    shared: tuple[str, ...] = ()
+
+    def finding(self, evidence: str) -> Finding:
+        """That it is out of line, by what was seen of the parts where it is."""
+        return Finding(
+            self.name,
+            self.title,
+            evidence,
+            self.remedy,
+            means=self.why,
+            severity=self.severity,
+            verify=self.verify,
+            setting=self.setting,
+            source=self.source,
+            shared=self.shared,
+        )
 
     @property
     def expected(self) -> str:

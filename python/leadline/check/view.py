@@ -1,8 +1,8 @@
-"""What is shown of a check, on a terminal and as a page: sentences and tables, made once for both."""
+"""What is shown of a check, on a terminal and as a page: its sections, made once for both."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -10,7 +10,10 @@ from leadline.check.document import FactChange
 from leadline.check.facts import Fact
 from leadline.check.judge import Checked
 from leadline.check.measured.streams import ALL_AT_ONCE
-from leadline.check.rows import SEVERITIES, Row, Severity, words_of
+from leadline.check.rows import Row, words_of
+from leadline.knowledge.findings import SEVERITIES, Finding, Severity
+from leadline.verdict.sections.findings import findings_words
+from leadline.verdict.sections.section import Item, Section, TextTable, Words
 
 _SHOWN = 6  # parts of one line
 _MATRIX_HOSTS = 16  # with more columns nobody reads it
@@ -20,39 +23,17 @@ _NONE = "-"
 
 
 @dataclass(frozen=True)
-class ShownFinding:
-    """What is out of line: of whom, why it matters, what to do, which command shows it, who says so."""
-
-    severity: Severity
-    title: str
-    whom: str
-    why: str
-    remedy: str
-    verify: str
-    source: str
-
-
-@dataclass(frozen=True)
-class ShownTable:
-    """A line for each part, a cell for each column; `notes` stand below it."""
-
-    title: str
-    columns: tuple[str, ...]
-    rows: tuple[tuple[str, tuple[str, ...]], ...]
-    notes: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True)
 class ShownCheck:
-    """All of it; `changes` is None where nothing older was compared with."""
+    """What stands first, the worst of what is out of line, and all of it as sections."""
 
     headline: str
     worst: Severity | Literal["fine"]
-    findings: tuple[ShownFinding, ...]
-    changes: tuple[str, ...] | None
-    unknown: tuple[str, ...]
-    fine: tuple[tuple[str, str, str], ...]
-    tables: tuple[ShownTable, ...]
+    sections: tuple[Section, ...]
+    fine: int
+
+    def on_screen(self, *, everything: bool) -> tuple[Section, ...]:
+        """The sections; what is as it should be only where `everything` is asked for."""
+        return tuple(one for one in self.sections if everything or one.name != "fine")
 
 
 def shown(
@@ -60,21 +41,49 @@ def shown(
 ) -> ShownCheck:
     """Facts, what was judged of them, and what is otherwise than before."""
     bad = [one for one in checked if one.state == "out_of_line"]
-    present = {one.row.severity for one in bad}
+    found = findings(checked)
     parts = len({(fact.kind, fact.subject) for fact in facts})
+    fine = tuple(
+        (one.subject, one.row.title, words_of(one.seen, one.row.fact))
+        for one in checked
+        if one.state == "fine"
+    )
     return ShownCheck(
         headline=_headline(bad, len(checked), parts),
-        worst=next((severity for severity in SEVERITIES if severity in present), "fine"),
-        findings=tuple(_finding(row, ones) for row, ones in _by_row(bad).items()),
-        changes=None if moved is None else tuple(_change(one) for one in moved),
-        unknown=_unknown([one for one in checked if one.state == "unknown"]),
-        fine=tuple(
-            (one.subject, one.row.title, words_of(one.seen, one.row.fact))
-            for one in checked
-            if one.state == "fine"
-        ),
-        tables=(*_matrix(facts, bad), *_measured(facts)),
+        worst=next((name for name in SEVERITIES for one in found if one.severity == name), "fine"),
+        sections=tuple(_sections(found, moved, checked, (*_matrix(facts, bad), *_measured(facts)), fine)),
+        fine=len(fine),
     )
+
+
+def findings(checked: Sequence[Checked]) -> tuple[Finding, ...]:
+    """Each row that is out of line somewhere, with the parts where it is and what was seen of them."""
+    by_row: dict[Row, list[Checked]] = {}
+    for one in checked:
+        if one.state == "out_of_line":
+            by_row.setdefault(one.row, []).append(one)
+    return tuple(row.finding(_of_whom(ones)) for row, ones in by_row.items())
+
+
+def _sections(
+    found: Sequence[Finding],
+    moved: Sequence[FactChange] | None,
+    checked: Sequence[Checked],
+    tables: tuple[TextTable, ...],
+    fine: tuple[tuple[str, str, str], ...],
+) -> Iterator[Section]:
+    if found:
+        yield Section("findings", "Out of line", (findings_words(found),))
+    if moved is not None:
+        lines = [Item(_change(one)) for one in moved] or [Item("Nothing is otherwise than before.")]
+        yield Section("changes", "Otherwise than before", (Words(tuple(lines)),))
+    if tables:
+        yield Section("tables", "Measured", tables)
+    if unknown := _unknown([one for one in checked if one.state == "unknown"]):
+        words = Words(tuple(Item(line) for line in unknown), "Could not be read, or not be told")
+        yield Section("unknown", "Not read", (words,))
+    table = TextTable(f"As it should be ({len(fine)})", ("Part", "What", "Seen"), fine, frozenset({2}))
+    yield Section("fine", "As it should be", (table,))
 
 
 def _headline(bad: Sequence[Checked], count: int, parts: int) -> str:
@@ -85,17 +94,6 @@ def _headline(bad: Sequence[Checked], count: int, parts: int) -> str:
         words[one.row.severity] = words.get(one.row.severity, 0) + 1
     kinds = ", ".join(f"{number} {severity}" for severity, number in words.items())
     return f"{len(bad)} of {count} things that were looked at on {parts} parts are out of line: {kinds}."
-
-
-def _by_row(bad: Sequence[Checked]) -> dict[Row, list[Checked]]:
-    found: dict[Row, list[Checked]] = {}
-    for one in bad:
-        found.setdefault(one.row, []).append(one)
-    return found
-
-
-def _finding(row: Row, ones: Sequence[Checked]) -> ShownFinding:
-    return ShownFinding(row.severity, row.title, _of_whom(ones), row.why, row.remedy, row.verify, row.source)
 
 
 def _of_whom(ones: Sequence[Checked]) -> str:
@@ -129,7 +127,7 @@ def _some(parts: Sequence[str]) -> str:
     return f"{', '.join(parts[:_SHOWN])}{more}"
 
 
-def _matrix(facts: Sequence[Fact], bad: Sequence[Checked]) -> list[ShownTable]:
+def _matrix(facts: Sequence[Fact], bad: Sequence[Checked]) -> list[TextTable]:
     """A line for each sender and a column for each receiver; of two hosts the sentences say all."""
     alone = {fact.subject: fact for fact in facts if fact.name == "streams_bit_s"}
     at_once = {fact.subject: fact for fact in facts if fact.name == "at_once_bit_s"}
@@ -140,10 +138,17 @@ def _matrix(facts: Sequence[Fact], bad: Sequence[Checked]) -> list[ShownTable]:
     rows = []
     for source in hosts:
         cells = [_NONE if source == sink else _carried(f"{source} > {sink}", alone, odd) for sink in hosts]
-        rows.append((source, (*cells, _carried(f"{source} > {ALL_AT_ONCE}", at_once, odd))))
-    title = "from (down) to (across)"
-    notes = ("Four TCP streams; ! marks ways that are out of line in any of the above.",)
-    return [ShownTable(title, (*hosts, ALL_AT_ONCE), tuple(rows), notes)]
+        rows.append((source, *cells, _carried(f"{source} > {ALL_AT_ONCE}", at_once, odd)))
+    note = "Four TCP streams; ! marks ways that are out of line in any of the above."
+    return [_figures("Streams", "from (down) to (across)", (*hosts, ALL_AT_ONCE), tuple(rows), note)]
+
+
+def _figures(
+    title: str, of: str, columns: tuple[str, ...], rows: tuple[tuple[str, ...], ...], note: str = ""
+) -> TextTable:
+    """A line for each part, a column for each figure of it."""
+    right = frozenset(range(1, len(columns) + 1))
+    return TextTable(title, (of, *columns), rows, right, note)
 
 
 def _carried(way: str, rates: Mapping[str, Fact], odd: set[str]) -> str:
@@ -153,7 +158,7 @@ def _carried(way: str, rates: Mapping[str, Fact], odd: set[str]) -> str:
     return f"{'! ' if way in odd else ''}{words_of(fact.value, fact.name)}"
 
 
-def _measured(facts: Sequence[Fact]) -> list[ShownTable]:
+def _measured(facts: Sequence[Fact]) -> list[TextTable]:
     """What devices and directories did, those that were asked for it, and what all of them reach at once."""
     notes = [
         f"{fact.subject}, {fact.name.removesuffix('_scaling').replace('_', ' ')}:"
@@ -165,15 +170,15 @@ def _measured(facts: Sequence[Fact]) -> list[ShownTable]:
     for way in ("read", "write"):
         names = (f"{way}_1m_bytes_s", f"{way}_64k_bytes_s", f"rand{way}_64k_bytes_s", f"rand{way}_4k_iops")
         of_way = tuple(note for note in notes if f"{way} " in note.rpartition(", ")[2])
-        found += _table(way, dict(zip(names, _PLACES, strict=True)), facts, of_way)
-    return found + _table("a 4 KiB write", _SYNCED, facts)
+        found += _table(way.capitalize(), dict(zip(names, _PLACES, strict=True)), facts, of_way)
+    return found + _table("A 4 KiB write", _SYNCED, facts)
 
 
 def _table(
     title: str, columns: Mapping[str, str], facts: Sequence[Fact], notes: tuple[str, ...] = ()
-) -> list[ShownTable]:
+) -> list[TextTable]:
     """Nothing where no part was asked for any of these."""
     known = {(fact.subject, fact.name): words_of(fact.value, fact.name) for fact in facts}
     asked = dict.fromkeys(fact.subject for fact in facts if fact.name in columns)
-    rows = tuple((one, tuple(known.get((one, name), _NONE) for name in columns)) for one in asked)
-    return [ShownTable(title, tuple(columns.values()), rows, notes)] if rows else []
+    rows = tuple((one, *(known.get((one, name), _NONE) for name in columns)) for one in asked)
+    return [_figures(title, "Part", tuple(columns.values()), rows, "; ".join(notes))] if rows else []

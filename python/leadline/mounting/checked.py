@@ -15,8 +15,8 @@ def mount_facts(host: str) -> list[Fact]:
     """Of each mount of the kernel's client and of ceph-fuse; nothing is read or written below it."""
     from leadline.check.facts import Fact
     from leadline.errors import LeadlineError
+    from leadline.knowledge.pitfalls import assess
     from leadline.mounting.facts import FUSE_TYPES, read_facts
-    from leadline.mounting.knowledge import assess
     from leadline.observe.hang_guard import check_answers
     from leadline.observe.mounts.mountinfo import read_mounts
 
@@ -42,6 +42,6 @@ def mount_facts(host: str) -> list[Fact]:
             continue
         held = assess(facts.client, facts.kernel, facts.answers, facts.reasons)
         found.append(Fact("mount", subject, "client", facts.words))
-        names = ", ".join(one.pitfall.name for one in held if one.holds == "holds")
+        names = ", ".join(one.name for one in held if one.holds)
         found.append(Fact("mount", subject, "pitfalls", names))
     return found

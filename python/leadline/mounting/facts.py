@@ -12,8 +12,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from leadline.errors import TargetError
+from leadline.knowledge.pitfalls import first_kernel, kernel_version
+from leadline.knowledge.tables import bound_of
 from leadline.mounting.keyring import Keyring, find_keyring
-from leadline.mounting.knowledge import kernel_version
 from leadline.observe.ceph.client import Cluster, NotObservableError, ask_socket, connect
 from leadline.observe.mounts.fuse_client import ClientArguments, arguments_of, environment_of
 from leadline.observe.mounts.mountinfo import Mount, mount_of, read_mounts
@@ -25,8 +26,6 @@ if TYPE_CHECKING:
 
 FUSE_TYPES = ("fuse.ceph", "fuse.ceph-fuse")
 _SELINUX = Path("/sys/fs/selinux/enforce")
-_NOWSYNC_DEFAULT = (5, 16)
-_NEARLY = 0.95
 _SOCKET_DEADLINE_S = 2.0
 _NAMESPACE = re.compile(r"\bnamespace\s*=?\s*(\S+)")
 
@@ -155,7 +154,9 @@ class _FactsReader:
     def _of_options(self, fuse: bool) -> None:
         """What the present options say; for a plan from FUSE the new mount has none of them yet."""
         options = set() if fuse else {option.partition("=")[0] for option in self._target.options}
-        by_default = kernel_version(self._kernel) >= _NOWSYNC_DEFAULT
+        by_default = kernel_version(self._kernel) >= kernel_version(
+            first_kernel("asynchronous-create-default")
+        )
         neither = "wsync" not in options and "nowsync" not in options
         nowsync = "nowsync" in options or (neither and by_default)
         said = (
@@ -223,7 +224,7 @@ class _FactsReader:
         if state.used_share is None or not state.nearfull_share:
             self._say("nearly_full", None, "the cluster does not say how full it is")
             return
-        nearly = state.used_share >= _NEARLY * state.nearfull_share
+        nearly = state.used_share >= bound_of("nearly_full") * state.nearfull_share
         self._say(
             "nearly_full", nearly, f"{state.used_share:.0%} used, nearfull from {state.nearfull_share:.0%}"
         )

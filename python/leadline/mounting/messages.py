@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from leadline.mounting.knowledge import Finding
+from leadline.knowledge.findings import Finding
+from leadline.knowledge.pitfalls import HOLDS
 from leadline.mounting.plan import MountPlan, Step
 
 
@@ -23,7 +24,7 @@ def plan_lines(plan: MountPlan) -> Iterable[str]:
     yield ""
     yield f"known pitfalls of the kernel client, for kernel {facts.kernel}"
     yield from finding_lines(plan.findings)
-    suffered = [finding for finding in plan.present if finding.holds == "holds"]
+    suffered = [finding for finding in plan.present if finding.holds]
     if suffered:
         yield ""
         yield "what the present mount suffers from"
@@ -39,14 +40,14 @@ def plan_lines(plan: MountPlan) -> Iterable[str]:
 
 def finding_lines(findings: Sequence[Finding]) -> Iterable[str]:
     """Those that hold first, then those that cannot be told, then the rest in one line each."""
-    order = ("holds", "cannot be told", "does not hold")
+    order = (True, None, False)
     for finding in sorted(findings, key=lambda item: order.index(item.holds)):
-        yield f"  {finding.holds}: {finding.pitfall.name} ({finding.why})"
-        if finding.holds != "does not hold":
-            yield f"      {finding.pitfall.symptom}"
-            yield f"      check: {finding.pitfall.check}"
-            yield f"      -> {finding.pitfall.remedy}"
-            yield f"      source: {finding.pitfall.source}"
+        yield f"  {HOLDS[finding.holds]}: {finding.name} ({finding.evidence})"
+        if finding.holds is not False:
+            yield f"      {finding.means}"
+            yield f"      check: {finding.verify}"
+            yield f"      -> {finding.remedy}"
+            yield f"      source: {finding.source}"
 
 
 def _step_lines(label: str, step: Step) -> Iterable[str]:

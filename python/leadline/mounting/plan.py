@@ -9,8 +9,9 @@ from dataclasses import dataclass
 
 from leadline.errors import UsageError
 from leadline.escapes import without
+from leadline.knowledge.findings import Finding
+from leadline.knowledge.pitfalls import HOLDS, assess, kernel_version
 from leadline.mounting.facts import MountFacts
-from leadline.mounting.knowledge import Finding, assess, kernel_version
 from leadline.observe.ceph.client import cluster_name
 from leadline.observe.mounts.users import outside_words, unseen_words
 
@@ -126,7 +127,7 @@ def new_mount(facts: MountFacts, findings: Sequence[Finding], *, wsync: bool | N
         )
     options += _judged_options(facts, findings, wsync)
     options += [
-        Option("noatime", "reads cause no writes of access times"),
+        Option("noatime", "harmless: CephFS keeps no times of reads"),
         Option("_netdev", "mounted after the network is up, unmounted before it goes"),
         Option("nofail", "a cluster that is away does not keep the host from booting"),
     ]
@@ -140,11 +141,11 @@ def _one_option(name: str, value: str) -> str:
 
 
 def _judged_options(facts: MountFacts, findings: Sequence[Finding], wsync: bool | None) -> list[Option]:
-    held = {finding.pitfall.name: finding for finding in findings if finding.holds != "does not hold"}
+    held = {finding.name: finding for finding in findings if finding.holds is not False}
     options = []
     broken = held.get("asynchronous-create-in-a-namespace")
     if wsync or (wsync is None and broken is not None):
-        why = "asked for" if broken is None else f"{broken.pitfall.source}: {broken.holds} ({broken.why})"
+        why = "asked for" if broken is None else f"{broken.source}: {HOLDS[broken.holds]} ({broken.evidence})"
         options.append(Option("wsync", f"files are created synchronously; {why}"))
     if facts.answers.get("selinux"):
         options.append(

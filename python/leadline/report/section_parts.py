@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from leadline.report import format as fmt
 from leadline.report import texts
 from leadline.report.figures import figures_markdown, has_numbers, printed_figures, show_figures
-from leadline.report.texts import ANYWHERE, markdown_text, terminal_table, terminal_text
+from leadline.report.texts import ANYWHERE, STYLES, markdown_text, terminal_table, terminal_text
 from leadline.verdict.model import FigureTable, Findings
 from leadline.verdict.sections.charts import PlacesChain, PlaceUse
 from leadline.verdict.sections.section import Facts, Item, Marked, Panels, Part, Section, TextTable, Words
@@ -42,14 +42,17 @@ def show_words(words: Words, title: str, console: Console) -> None:
 
 def _lines(item: Item) -> Iterator[tuple[str, str]]:
     style = "yellow" if item.doubtful else ""
-    if item.number is not None:
+    if item.state is not None:
+        yield f"{item.code}  {item.lead}", STYLES[item.state]
+        yield f"    {item.text}", ""
+    elif item.number is not None:
         yield f"[{item.number}] {fmt.sentence(item.lead)}", style
         yield f"    {item.text}", ""
     else:
         yield from [(item.lead, "bold")] if item.lead else []
         yield from [(f"    {item.text}", style)] if item.text else []
     for name, value in item.points:
-        yield f"    {name} {value}", ""
+        yield f"    {name} {value}" if name else f"    {value}", ""
     for line in (*item.notes, *item.details):
         yield f"    {line}", "" if item.number is not None else "dim"
 
@@ -193,19 +196,21 @@ def texts_markdown(table: TextTable) -> str:
     return "\n\n".join([f"## {texts.markdown_text(table.title)}", laid_out, *notes])
 
 
-def _parts(findings: Findings) -> Iterator[tuple[Section, Part]]:
+def _parts(sections: Iterable[Section]) -> Iterator[tuple[Section, Part]]:
     """Every part that is not of pages only."""
-    for section in findings.sections:
+    for section in sections:
         if not section.page_only:
             yield from ((section, part) for part in section.parts)
 
 
-def show_sections(findings: Findings, console: Console, *, whole: bool, word: str = ANYWHERE) -> None:
+def show_sections(
+    sections: Iterable[Section], console: Console, *, whole: bool = True, word: str = ANYWHERE
+) -> None:
     """Print all sections on a terminal, which has no charts but those that are made of lines of text.
 
     `word` is how a shell is told of the result.
     """
-    for section, part in _parts(findings):
+    for section, part in _parts(sections):
         if isinstance(part, FigureTable):
             if has_numbers(part):
                 show_figures(part, console, whole=whole, word=word)
@@ -221,7 +226,7 @@ def show_sections(findings: Findings, console: Console, *, whole: bool, word: st
 
 def sections_markdown(findings: Findings) -> str:
     """All sections; Markdown has no other charts either."""
-    found = [_markdown(section, part) for section, part in _parts(findings)]
+    found = [_markdown(section, part) for section, part in _parts(findings.sections)]
     return "\n\n".join(text for text in found if text)
 
 
@@ -238,21 +243,21 @@ def _markdown(section: Section, part: Part) -> str:
 _KINDS: dict[type, str] = {TextTable: "texts", Words: "words", Facts: "facts", Panels: "panels"}
 
 
-def shown_sections(findings: Findings) -> tuple[Section, ...]:
+def shown_sections(sections: Iterable[Section]) -> tuple[Section, ...]:
     """The sections in their order, without those whose tables have no number."""
-    return tuple(one for one in findings.sections if not one.tables or any(map(has_numbers, one.tables)))
+    return tuple(one for one in sections if not one.tables or any(map(has_numbers, one.tables)))
 
 
-def section_context(findings: Findings) -> dict[str, Any]:
+def section_context(sections: Sequence[Section]) -> dict[str, Any]:
     """What templates know of sections. Those that lead come first."""
     numbered = (
         part.anchor
-        for section in findings.sections
+        for section in sections
         for part in section.parts
         if isinstance(part, Words) and part.style == "numbered"
     )
     return {
-        "sections": sorted(shown_sections(findings), key=lambda one: not one.leads),
+        "sections": sorted(shown_sections(sections), key=lambda one: not one.leads),
         "kind_of": _kind_of,
         "printed_figures": printed_figures,
         "note_of": lambda table: note_of(table, len(table.rows)),

@@ -10,6 +10,7 @@ from string import Formatter
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from leadline.errors import SpecError
+from leadline.knowledge.findings import Finding
 from leadline.knowledge.formats import ShownFigures
 from leadline.knowledge.tables import entries, text_of, with_numbers
 from leadline.tracing.model import RuleUnasked, TraceFinding
@@ -43,6 +44,8 @@ class Rule:
     unless: tuple[str, ...] = ()
     thresholds: dict[str, int | float] = field(default_factory=dict)
     limit: bool = False
+    setting: str = ""
+    shared: tuple[str, ...] = ()
 
     def filled(self, expression: str) -> str:
         """An expression of the rule with numbers for its thresholds."""
@@ -183,6 +186,20 @@ def _apply(connection: duckdb.DuckDBPyConnection, rule: Rule, run: _Run) -> Trac
         change=rule.remedy,
         examples=tuple(_example(rule, row) for row in rows),
         subjects=tuple(str(row[_NAMES[rule.of]]) for row in rows) if rule.of in _NAMES else (),
+    )
+
+
+def finding_of(found: TraceFinding) -> Finding:
+    """What holds, as every table's findings are."""
+    rule = next(one for one in rules() if one.name == found.rule)
+    return Finding(
+        rule.name,
+        found.title,
+        "; ".join(found.examples),
+        found.change,
+        means=found.how,
+        setting=rule.setting,
+        shared=rule.shared,
     )
 
 

@@ -7,9 +7,11 @@ handed in. Nothing is recommended but by an advice of the table that holds, with
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
+from leadline.knowledge.findings import Finding, meets
+from leadline.knowledge.tables import shared
 from leadline.tuning.changes import SettingPlace
 from leadline.tuning.rows import number_of
 from leadline.tuning.settings import DOCUMENTS, GRAVE, Advice, Role, Setting
@@ -47,15 +49,6 @@ class SettingSeen:
 
 
 @dataclass(frozen=True)
-class CauseSeen:
-    """A cause that a diagnosis named, and its share over all cells; None where nothing measures it."""
-
-    name: str
-    title: str
-    share: float | None
-
-
-@dataclass(frozen=True)
 class AuditRow:
     """One thing to know of one setting, at all places where it is so.
 
@@ -69,8 +62,25 @@ class AuditRow:
     why: str
     source: str
     to: str = ""
-    cause: CauseSeen | None = None
+    cause: Finding | None = None
     values: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    shared: str = ""
+
+    @property
+    def finding(self) -> Finding:
+        """What it says, as every table's findings are: the fact that others name has their remedy."""
+        remedy = shared()[self.shared].remedy if self.shared else ""
+        return Finding(
+            self.setting.name,
+            self.setting.title,
+            f"{self.setting.name} is {self.value}",
+            remedy or f"{self.setting.name}={self.to}",
+            means=self.why,
+            share=self.cause.share if self.cause is not None else None,
+            setting=self.setting.name,
+            source=self.source,
+            shared=(self.shared,) if self.shared else (),
+        )
 
     def as_json(self) -> dict[str, Any]:
         """Plain values."""
@@ -153,7 +163,7 @@ class AuditAsked:
     versions: Versions
     roles: tuple[Role, ...]
     works: frozenset[str] = frozenset()
-    causes: tuple[CauseSeen, ...] = ()
+    causes: tuple[Finding, ...] = ()
     holds: Callable[[str, SettingPlace], bool | None] = lambda _state, _place: None
 
     def states(self, setting: Setting, place: SettingPlace) -> dict[str, bool | None]:
@@ -211,7 +221,8 @@ def _of_value(one: SettingSeen, value: str, asked: AuditAsked) -> list[AuditRow]
     states = asked.states(setting, place)
     if danger is not None and not _is_another_pool(setting, states):
         to = default_on(setting, asked.versions)
-        return [AuditRow("dangerous", setting, (place,), value, danger.words, setting.sources[0], to)]
+        row = AuditRow("dangerous", setting, (place,), value, danger.words, setting.sources[0], to)
+        return [replace(row, shared=danger.shared)]
     if not _is_set(one, asked.versions):
         return []
     old = obsolete(setting, asked.versions)
@@ -251,7 +262,10 @@ def _recommended(setting: Setting, seen: Sequence[SettingSeen], asked: AuditAske
         source = by_words(told) + (f": {told.words}" if cause is not None else "")
         if not seen and cause is not None:
             to = target(setting, told, default_on(setting, asked.versions))
-            rows += [AuditRow("recommended", setting, (), None, cause.title, source, to, cause)] if to else []
+            row = AuditRow(
+                "recommended", setting, (), None, cause.title, source, to, cause, shared=told.shared
+            )
+            rows += [row] if to else []
         for one in seen:
             if one.value is None:
                 by_hand = setting.access.kind == "by_hand" and told.times is None
@@ -264,11 +278,12 @@ def _recommended(setting: Setting, seen: Sequence[SettingSeen], asked: AuditAske
             to = target(setting, told, one.value)
             if to:
                 why = cause.title if cause is not None else told.words
-                rows.append(AuditRow("recommended", setting, (one.place,), one.value, why, source, to, cause))
+                row = AuditRow("recommended", setting, (one.place,), one.value, why, source, to, cause)
+                rows.append(replace(row, shared=told.shared))
     return rows
 
 
-def _is_asked_for(told: Advice, cause: CauseSeen | None, asked: AuditAsked) -> bool:
+def _is_asked_for(told: Advice, cause: Finding | None, asked: AuditAsked) -> bool:
     if not told.holds or (told.when == "cause" and cause is None):
         return False
     if told.roles and not set(told.roles) & set(asked.roles):
@@ -290,12 +305,14 @@ def target(setting: Setting, told: Advice, value: str) -> str:
 
 
 def _as_good(value: str, told: Advice) -> bool:
-    if same_value(value, told.value):
+    if any(same_value(value, one) for one in (told.value, *told.good)):
         return True
-    have, want = (number_of((text.split() or [""])[-1]) for text in (value, told.value))
+    bound = told.good[0] if told.good else told.value
+    have, want = (number_of((text.split() or [""])[-1]) for text in (value, bound))
     if have is None or want is None or told.rule == "exactly":
         return False
-    return have >= want if told.rule == "at_least" else have <= want
+    at_least, at_most = (want if told.rule == rule else None for rule in ("at_least", "at_most"))
+    return bool(meets(have, None, at_least, at_most))
 
 
 def by_words(told: Advice) -> str:
@@ -311,17 +328,6 @@ def _together(rows: Iterable[AuditRow]) -> list[AuditRow]:
         key = (row.kind, row.setting.name, row.value, row.why, row.source, row.to)
         found.setdefault(key, []).append(row)
     return [
-        AuditRow(
-            one.kind,
-            one.setting,
-            tuple(dict.fromkeys(place for row in same for place in row.places)),
-            one.value,
-            one.why,
-            one.source,
-            one.to,
-            one.cause,
-            one.values,
-        )
+        replace(same[0], places=tuple(dict.fromkeys(place for row in same for place in row.places)))
         for same in found.values()
-        for one in same[:1]
     ]

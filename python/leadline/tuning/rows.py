@@ -7,6 +7,9 @@ from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, fields
 from typing import Any, NoReturn, get_args
 
+from leadline.knowledge.pitfalls import pitfalls
+from leadline.knowledge.releases import KnownVersions, bad_releases
+from leadline.knowledge.tables import SharedFact, shared
 from leadline.tuning import settings
 from leadline.tuning.settings import (
     ACCESS_KINDS,
@@ -238,26 +241,41 @@ def _price(one: WrittenPart) -> Price:
 
 
 def _validity(one: WrittenPart) -> SettingValidity:
-    one.mapping(("of", "since", "until", "words", "state", "source"), ("of", "words"))
+    one.mapping(("of", "since", "until", "words", "state", "source", "defect", "pitfall"), ("of", "words"))
+    known = _known(one)
     return SettingValidity(
         of=one.at("of").one_of(("kernel", "ceph")),
-        since=one.optional("since", WrittenPart.version, ""),
-        until=one.optional("until", WrittenPart.version, ""),
+        since=one.optional("since", WrittenPart.version, known.since),
+        until=one.optional("until", WrittenPart.version, known.until),
         words=one.at("words").words(),
         state=one.optional("state", lambda part: part.one_of(STATES), ""),
-        source=one.optional("source", WrittenPart.words, ""),
+        source=one.optional("source", WrittenPart.words, known.source),
     )
 
 
+def _known(one: WrittenPart) -> KnownVersions:
+    """The versions of the defect of a release, or of the pitfall of a kernel, that a row names."""
+    if one.has("defect"):
+        releases = {defect.name: defect for defect in bad_releases()}
+        return releases[one.at("defect").one_of(releases)].versions
+    if one.has("pitfall"):
+        known = {pitfall.name: pitfall for pitfall in pitfalls()}
+        return known[one.at("pitfall").one_of(known)].versions
+    return KnownVersions("", "", "")
+
+
 def _danger(one: WrittenPart) -> Danger:
-    one.mapping(("words", "one_of", "below", "above", "since", "until"), ("words",))
+    one.mapping(("words", "one_of", "below", "above", "since", "until", "defect", "shared"), ("words",))
+    known = _known(one)
+    fact = _fact(one)
     found = Danger(
         one.at("words").words(),
         one.each("one_of", WrittenPart.text),
-        one.optional("below", WrittenPart.number, None),
-        one.optional("above", WrittenPart.number, None),
-        one.optional("since", WrittenPart.version, ""),
-        one.optional("until", WrittenPart.version, ""),
+        one.optional("below", WrittenPart.number, fact.at_least),
+        one.optional("above", WrittenPart.number, fact.at_most),
+        one.optional("since", WrittenPart.version, known.since),
+        one.optional("until", WrittenPart.version, known.until),
+        fact.name,
     )
     if not found.one_of and found.below is None and found.above is None:
         one.fail("no value is dangerous", "add one_of, below or above")
@@ -269,14 +287,21 @@ def _movement(one: WrittenPart) -> Movement:
     return Movement(one.at("figure").words(), one.at("direction").one_of(get_args(settings.Direction)))
 
 
+def _fact(one: WrittenPart) -> SharedFact:
+    """What a row names of knowledge/shared.yaml; nothing of it where it names nothing."""
+    return shared()[one.at("shared").one_of(shared())] if one.has("shared") else SharedFact("")
+
+
 def _advice(one: WrittenPart) -> Advice:
-    one.mapping([field.name for field in fields(Advice)], ("by", "words"))
-    if one.has("value") == one.has("times"):
+    one.mapping([field.name for field in fields(Advice) if field.name != "good"], ("by", "words"))
+    if sum(one.has(key) for key in ("value", "times", "shared")) != 1:
         one.fail("either a value or times is needed", "add one of them")
+    fact = _fact(one)
+    bound = fact.bound if isinstance(fact.bound, tuple) else (fact.bound,)
     if one.at("by").words().split()[0].strip(",:") not in DOCUMENTS:
         one.at("by").fail("no known document", f"begin with one of {', '.join(DOCUMENTS)}")
     return Advice(
-        value=one.optional("value", WrittenPart.text, ""),
+        value=one.optional("value", WrittenPart.text, fact.wanted),
         by=one.at("by").words(),
         words=one.at("words").words(),
         roles=one.each("roles", lambda part: part.one_of(ROLES)),
@@ -284,5 +309,13 @@ def _advice(one: WrittenPart) -> Advice:
         holds=one.optional("holds", WrittenPart.truth, True),
         when=one.optional("when", lambda part: part.one_of(get_args(settings.When)), "cause"),
         times=one.optional("times", WrittenPart.number, None),
-        rule=one.optional("rule", lambda part: part.one_of(get_args(settings.Rule)), "exactly"),
+        rule=one.optional("rule", lambda part: part.one_of(get_args(settings.Rule)), _rule(fact)),
+        shared=fact.name,
+        good=tuple(str(value) for value in bound if value is not None),
     )
+
+
+def _rule(fact: SharedFact) -> settings.Rule:
+    if fact.at_least is not None:
+        return "at_least"
+    return "exactly" if fact.at_most is None else "at_most"

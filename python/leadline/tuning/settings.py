@@ -136,7 +136,8 @@ class FormerDefault:
 class Danger:
     """Values that are dangerous where they are in force: one of these, or beyond a bound.
 
-    With `since` and `until` only on these versions of what the setting is of.
+    With `since` and `until` only on these versions of what the setting is of. `shared` names the fact of
+    knowledge/shared.yaml whose bounds these are.
     """
 
     words: str
@@ -145,6 +146,7 @@ class Danger:
     above: float | None = None
     since: str = ""
     until: str = ""
+    shared: str = ""
 
 
 @dataclass(frozen=True)
@@ -161,7 +163,8 @@ class Advice:
 
     `times` instead of `value`: so many times what is in force. It is recommended `when` a cause that the
     setting serves is named, or always; a number only where what is in force is not already as good by its
-    `rule`. `holds` false: it was advice once, and is not ours.
+    `rule`. `holds` false: it was advice once, and is not ours. `shared` names its
+    fact of knowledge/shared.yaml, and `good` are values that are as good as the one that it is put to.
     """
 
     value: str
@@ -173,6 +176,8 @@ class Advice:
     when: When = "cause"
     times: float | None = None
     rule: Rule = "exactly"
+    shared: str = ""
+    good: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 
+from leadline.knowledge.findings import meets
 from leadline.tuning.rows import number_of
 from leadline.tuning.settings import Danger, Setting, SettingValidity
 
@@ -60,9 +61,8 @@ def dangerous(setting: Setting, value: str, versions: Versions) -> Danger | None
             continue
         if any(same_value(value, bad) for bad in one.one_of):
             return one
-        if number is not None and (
-            (one.below is not None and number < one.below) or (one.above is not None and number > one.above)
-        ):
+        bounded = one.below is not None or one.above is not None
+        if number is not None and bounded and not meets(number, None, one.below, one.above):
             return one
     return None
 

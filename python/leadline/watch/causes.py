@@ -7,6 +7,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Literal
 
 from leadline.knowledge.evaluator import RuleCondition, answered
+from leadline.knowledge.findings import Finding
 from leadline.knowledge.formats import ShownFigures
 from leadline.knowledge.tables import entries, text_of
 
@@ -30,31 +31,16 @@ class CauseRule:
     share: str = ""
     direct: bool = False
     thresholds: dict[str, int | float] = field(default_factory=dict)
-
-
-@dataclass(frozen=True)
-class Cause:
-    """A rule that holds, with its evidence in words."""
-
-    rule: str
-    title: str
-    share: float | None
-    evidence: str
-    change: str
-    direct: bool = False
-
-    @property
-    def order(self) -> tuple[bool, bool, float]:
-        """What a counter says by itself, then what is measured by its share, then what is only seen."""
-        return not self.direct, self.share is None, -(self.share or 0.0)
+    setting: str = ""
+    shared: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
 class Judgement:
     """What goes on (`load`) and what it waits for (`limit`), the likeliest first."""
 
-    load: tuple[Cause, ...]
-    limit: tuple[Cause, ...]
+    load: tuple[Finding, ...]
+    limit: tuple[Finding, ...]
 
 
 @cache
@@ -74,14 +60,14 @@ def judge(facts: WatchFacts, table: tuple[CauseRule, ...] | None = None) -> Judg
     conditions = [_condition(rule) for rule in asked]
     shown = ShownFigures(facts.values)
     held = [
-        (rule, _cause(rule, answer.share, shown))
+        (rule, _finding(rule, answer.share, shown))
         for rule, answer in zip(asked, answered([facts.values], _TEXTS, conditions)[0], strict=True)
         if answer.holds
     ]
     ordered = sorted(held, key=lambda pair: pair[1].order)
     return Judgement(
-        load=tuple(cause for rule, cause in ordered if rule.asks == "load"),
-        limit=tuple(cause for rule, cause in ordered if rule.asks == "limit"),
+        load=tuple(found for rule, found in ordered if rule.asks == "load"),
+        limit=tuple(found for rule, found in ordered if rule.asks == "limit"),
     )
 
 
@@ -91,5 +77,14 @@ def _condition(rule: CauseRule) -> RuleCondition:
     )
 
 
-def _cause(rule: CauseRule, share: float | None, shown: ShownFigures) -> Cause:
-    return Cause(rule.name, rule.title, share, rule.evidence.format_map(shown), rule.remedy, rule.direct)
+def _finding(rule: CauseRule, share: float | None, shown: ShownFigures) -> Finding:
+    return Finding(
+        rule.name,
+        rule.title,
+        rule.evidence.format_map(shown),
+        rule.remedy,
+        share=share,
+        direct=rule.direct,
+        setting=rule.setting,
+        shared=rule.shared,
+    )

@@ -1,4 +1,4 @@
-"""What `leadline watch` prints: what goes on, what it waits for, who uses the mount, what was not seen."""
+"""What `leadline watch` shows, as sections: what goes on, what it waits for, who uses the mount."""
 
 from __future__ import annotations
 
@@ -6,17 +6,17 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from leadline import units
-from leadline.units import NO_VALUE, printable
+from leadline.units import NO_VALUE
+from leadline.verdict.sections.findings import findings_words
+from leadline.verdict.sections.section import Facts, Item, Part, Section, TextTable, Words
 from leadline.watch.store import WATCH_FORMAT
 from leadline.watch.work import Tally
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
 
-    from rich.console import Console
-    from rich.table import Table
-
-    from leadline.watch.causes import Cause, Judgement
+    from leadline.knowledge.findings import Finding
+    from leadline.watch.causes import Judgement
     from leadline.watch.figures import WatchFacts
     from leadline.watch.store import Seen
     from leadline.watch.work import FileWork, ProcessWork
@@ -28,65 +28,51 @@ _PIDS_MAX = 3
 _JSON_FILES_MAX, _JSON_PROCESSES_MAX = 1000, 1000
 
 
-def show_watch(seen: Seen, facts: WatchFacts, judged: Judgement, console: Console) -> None:
-    """Print it all on `console`."""
-    from rich.text import Text
-
-    def line(words: str, style: str = "") -> None:
-        console.print(Text(printable(words), style=style))
-
-    line(f"{seen.path}: {seen.words}", "bold")
-    line(f"watched for {units.format_duration(seen.elapsed_s)}; nothing was written there", "dim")
-    for heading, causes, none in (
-        (f"what goes on {facts.about}", judged.load, "nothing that a rule knows; see the figures below"),
-        ("what it waits for", judged.limit, "no limit was seen"),
-    ):
-        line("")
-        line(f"{heading}: {causes[0].title if causes else none}", "bold")
-        for number, cause in enumerate(causes[: 1 + _OTHERS_MAX]):
-            for words in _cause_lines(cause, also=number > 0):
-                line(words)
-    line("")
-    _process_table(seen, facts, console)
-    line("")
-    _file_table(seen, facts, console)
-    line("")
-    for words in (*figure_lines(facts), *_rest_lines(seen, facts)):
-        line(words)
-    if facts.not_seen:
-        line("")
-        line("not seen:", "yellow")
-        for reason in facts.not_seen.values():
-            line(f"  {reason}", "yellow")
+def watch_sections(seen: Seen, facts: WatchFacts, judged: Judgement) -> tuple[Section, ...]:
+    """All of it, the answers first."""
+    asked = (
+        (
+            "load",
+            f"What goes on {facts.about}",
+            judged.load,
+            "nothing that a rule knows; see the figures below",
+        ),
+        ("limit", "What it waits for", judged.limit, "no limit was seen"),
+    )
+    said = [
+        Section(name, title, (findings_words(found[: 1 + _OTHERS_MAX], none=none),))
+        for name, title, found, none in asked
+    ]
+    lines = {**figure_lines(facts), **_rest_line(seen, facts)}
+    unseen = tuple(Item(reason, doubtful=True) for reason in facts.not_seen.values())
+    return (
+        *said,
+        Section("processes", f"Who uses {seen.path}", (_process_table(seen, facts),)),
+        Section("files", f"Files below {seen.path}", (_file_table(seen, facts),)),
+        *([Section("figures", "Figures", (Facts("", lines),))] if lines else []),
+        *([Section("unseen", "Not seen", (Words(unseen),))] if unseen else []),
+    )
 
 
-def _cause_lines(cause: Cause, *, also: bool) -> Iterable[str]:
-    if also:
-        yield f"  also: {cause.title}"
-    yield f"    {cause.evidence}"
-    yield f"    -> {cause.change}"
-
-
-def _process_table(seen: Seen, facts: WatchFacts, console: Console) -> None:
-    from rich.text import Text
-
+def _process_table(seen: Seen, facts: WatchFacts) -> Part:
     rows = [row for row in facts.processes if is_below(row)]
     if not rows:
-        console.print(Text(printable(f"nobody was seen with anything open below {seen.path}")))
-        return
+        return Words((Item(f"nobody was seen with anything open below {seen.path}"),))
     elsewhere = any(row.everywhere for row in rows)
     aside = " (from /proc: all calls of each, wherever they went)" if elsewhere else ""
-    table = _table(
-        f"who uses {seen.path}{aside}",
-        ("program", "account", "processes"),
-        ("read", "written", "mean read", "mean write", "metadata", "in calls", "open"),
+    headings = (
+        *("program", "account", "processes", "read", "written", "mean read", "mean write"),
+        *("metadata", "in calls", "open"),
     )
     programs = by_program(rows)
-    for group in programs[:_PROGRAMS_MAX]:
-        table.add_row(*(Text(printable(cell)) for cell in _cells(group)))
-    console.print(table)
-    if len(programs) > _PROGRAMS_MAX:
-        console.print(Text(f"and {len(programs) - _PROGRAMS_MAX} more programs, which did less"))
+    left = len(programs) - _PROGRAMS_MAX
+    return TextTable(
+        f"Who uses {seen.path}{aside}",
+        headings,
+        tuple(_cells(group) for group in programs[:_PROGRAMS_MAX]),
+        frozenset(range(3, len(headings))),
+        note=f"and {left} more programs, which did less" if left > 0 else "",
+    )
 
 
 def by_program(rows: Sequence[ProcessWork]) -> list[list[ProcessWork]]:
@@ -113,19 +99,6 @@ def _together(group: Sequence[ProcessWork]) -> Tally:
 def is_below(row: ProcessWork) -> bool:
     """Whether a process had anything open below the path, or called anything there."""
     return row.seen.is_below or (not row.everywhere and bool(row.below and row.below.work.calls))
-
-
-def _table(title: str, words: tuple[str, ...], numbers: tuple[str, ...]) -> Table:
-    from rich.table import Table
-    from rich.text import Text
-
-    head = Text(printable(title))
-    table = Table(title=head, title_justify="left", title_style="bold", box=None, pad_edge=False)
-    for name in words:
-        table.add_column(name, overflow="fold")
-    for name in numbers:
-        table.add_column(name, justify="right", no_wrap=True)
-    return table
 
 
 def _cells(group: Sequence[ProcessWork]) -> tuple[str, ...]:
@@ -161,27 +134,27 @@ def _moved(tally: Tally) -> tuple[str, str, str, str]:
     )
 
 
-def _file_table(seen: Seen, facts: WatchFacts, console: Console) -> None:
+def _file_table(seen: Seen, facts: WatchFacts) -> Part:
     """The busiest files; without calls, those that are open and how far their positions went."""
-    from rich.text import Text
-
     if not facts.files:
-        console.print(Text(printable(f"no file below {seen.path} was seen in use")))
-        return
+        return Words((Item(f"no file below {seen.path} was seen in use"),))
     called = facts.files[0].tally is not None
     numbers = ("read", "written", "mean read", "mean write", "metadata", "reached")
-    table = _table(
-        f"files below {seen.path}", ("file", "pid"), numbers if called else ("position went forward by",)
+    headings = ("file", "pid", *(numbers if called else ("position went forward by",)))
+    left = len(facts.files) - _FILES_MAX
+    return TextTable(
+        f"Files below {seen.path}",
+        headings,
+        tuple(_file_row(seen, file) for file in facts.files[:_FILES_MAX]),
+        frozenset(range(2, len(headings))),
+        note=f"and {left:,} more; --json has {_JSON_FILES_MAX:,}" if left > 0 else "",
     )
-    for file in facts.files[:_FILES_MAX]:
-        shown = file.path[len(seen.path.rstrip("/")) + 1 :] or file.path
-        pids = ", ".join(map(str, file.pids[:_PIDS_MAX]))
-        more = f" and {len(file.pids) - _PIDS_MAX} more" if len(file.pids) > _PIDS_MAX else ""
-        cells = (shown, pids + more, *_file_cells(file))
-        table.add_row(*(Text(printable(cell)) for cell in cells))
-    console.print(table)
-    if len(facts.files) > _FILES_MAX:
-        console.print(Text(f"and {len(facts.files) - _FILES_MAX:,} more; --json has {_JSON_FILES_MAX:,}"))
+
+
+def _file_row(seen: Seen, file: FileWork) -> tuple[str, ...]:
+    shown = file.path[len(seen.path.rstrip("/")) + 1 :] or file.path
+    more = f" and {len(file.pids) - _PIDS_MAX} more" if len(file.pids) > _PIDS_MAX else ""
+    return (shown, ", ".join(map(str, file.pids[:_PIDS_MAX])) + more, *_file_cells(file))
 
 
 def _file_cells(file: FileWork) -> tuple[str, ...]:
@@ -191,20 +164,19 @@ def _file_cells(file: FileWork) -> tuple[str, ...]:
     return (*_moved(file.tally), f"{units.format_number(file.tally.per_s.metadata)}/s", reached)
 
 
-def _rest_lines(seen: Seen, facts: WatchFacts) -> Iterable[str]:
+def _rest_line(seen: Seen, facts: WatchFacts) -> dict[str, str]:
     """What went on elsewhere on the same file system, and who did most of it."""
     if facts.rest is None or seen.is_whole:
-        return
+        return {}
     per_s = facts.rest.per_s
     by_process = [(row.rest.per_s.moved_bytes, row.seen) for row in facts.processes if row.rest]
     busy = sorted(by_process, key=lambda one: -one[0])[:_OTHERS_MAX]
     names = ", ".join(f"{one.name} ({one.pid}) {units.format_rate(rate)}" for rate, one in busy if rate)
-    yield (
-        f"rest of {seen.mount.mount_point}: read {units.format_rate(per_s.bytes_read)},"
-        f" written {units.format_rate(per_s.bytes_written)},"
+    words = (
+        f"read {units.format_rate(per_s.bytes_read)}, written {units.format_rate(per_s.bytes_written)},"
         f" metadata calls per second {units.format_number(per_s.metadata)}"
-        + (f"; most by {names}" if names else "")
     )
+    return {f"rest of {seen.mount.mount_point}": words + (f"; most by {names}" if names else "")}
 
 
 _FIGURES: tuple[tuple[str, tuple[tuple[str, str, str], ...]], ...] = (
@@ -240,8 +212,9 @@ _FIGURES: tuple[tuple[str, tuple[tuple[str, str, str], ...]], ...] = (
 )
 
 
-def figure_lines(facts: WatchFacts) -> Iterable[str]:
-    """One line a part: its figures that were seen."""
+def figure_lines(facts: WatchFacts) -> dict[str, str]:
+    """The figures that were seen, by the part that they are of."""
+    lines = {}
     for part, figures in _FIGURES:
         shown = [
             f"{words} {_figure(value, unit)}"
@@ -250,7 +223,8 @@ def figure_lines(facts: WatchFacts) -> Iterable[str]:
         ]
         if shown:
             source = f" ({facts.source})" if part == "calls" and facts.source else ""
-            yield f"{part + ':':<9}{', '.join(shown)}{source}"
+            lines[part] = f"{', '.join(shown)}{source}"
+    return lines
 
 
 def _figure(value: float | str, unit: str) -> str:
@@ -270,8 +244,8 @@ def watch_json(seen: Seen, facts: WatchFacts, judged: Judgement) -> dict[str, An
         "mount_point": seen.mount.mount_point,
         "about": facts.about,
         "elapsed_s": seen.elapsed_s,
-        "load": [asdict(cause) for cause in judged.load],
-        "limit": [asdict(cause) for cause in judged.limit],
+        "load": [_cause_json(found) for found in judged.load],
+        "limit": [_cause_json(found) for found in judged.limit],
         "figures": dict(facts.values),
         "source": facts.source,
         "processes": [_process_json(row) for row in facts.processes if is_below(row)][:_JSON_PROCESSES_MAX],
@@ -284,6 +258,17 @@ def watch_json(seen: Seen, facts: WatchFacts, judged: Judgement) -> dict[str, An
             ],
         },
         "not_seen": dict(facts.not_seen),
+    }
+
+
+def _cause_json(found: Finding) -> dict[str, Any]:
+    return {
+        "rule": found.name,
+        "title": found.title,
+        "share": found.share,
+        "evidence": found.evidence,
+        "change": found.remedy,
+        "direct": found.direct,
     }
 
 

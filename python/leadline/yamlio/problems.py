@@ -45,23 +45,25 @@ def suggest(word: str, known: Iterable[str], synonyms: Mapping[str, str] | None 
     return f"did you mean {near}? {listed}".strip() if near else listed
 
 
-def translate(error: ValidationError, document: Document, words: Vocabulary) -> NoReturn:
-    """Raise the SpecError of the first problem in the file's order."""
-    document.fail(*describe(error, document, words))
+def translate(error: ValidationError, document: Document, words: Vocabulary, at: Path = ()) -> NoReturn:
+    """Raise the SpecError of the first problem in the file's order; what was validated stands `at` a path."""
+    document.fail(*describe(error, document, words, at))
 
 
-def describe(error: ValidationError, document: Document, words: Vocabulary) -> tuple[Path, str, str]:
+def describe(
+    error: ValidationError, document: Document, words: Vocabulary, at: Path = ()
+) -> tuple[Path, str, str]:
     """Path, message and remedy of the first problem in the file's order."""
     problems = error.errors(include_url=False)
-    first = min(problems, key=lambda problem: _order(problem, document))
-    path = written_path(first["loc"], document.value)
+
+    def order(problem: Any) -> tuple[bool, int]:
+        """A wrong key before what is missing because of it, then by line."""
+        line = document.place(written_path((*at, *problem["loc"]), document.value)).line
+        return problem["type"] == "missing", line or 0
+
+    first = min(problems, key=order)
+    path = written_path((*at, *first["loc"]), document.value)
     return path, *_words(first, path, words)
-
-
-def _order(problem: Any, document: Document) -> tuple[bool, int]:
-    """A wrong key before what is missing because of it, then by line."""
-    line = document.place(written_path(problem["loc"], document.value)).line
-    return problem["type"] == "missing", line or 0
 
 
 def written_path(location: tuple[str | int, ...], value: Any) -> Path:

@@ -16,7 +16,8 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from leadline.check.facts import Fact, Value, told
+from leadline.check.facts import Fact, told
+from leadline.knowledge.tables import Value
 
 ECHOES = 10
 _ECHO_REQUEST, _ECHO_REPLY = 8, 0

@@ -13,9 +13,9 @@ from itertools import permutations
 from statistics import mean
 from typing import Any
 
-from leadline.check.facts import Fact, Value, told
+from leadline.check.facts import Fact, told
 from leadline.foreign import parse_json
-from leadline.knowledge.tables import cpus_full
+from leadline.knowledge.tables import Value, bound_of
 
 SECONDS, AT_ONCE_SECONDS = 1, 4
 STREAMS = 4
@@ -89,7 +89,7 @@ def _of_way(
             "stream_bit_s": one["bit_s"],
             "streams_bit_s": many["bit_s"],
             "sent_again_share": one["sent_again_share"],
-            "processors_busy": max(map(float, answers[source]["busy"])) >= cpus_full(),
+            "processors_busy": max(map(float, answers[source]["busy"])) >= bound_of("cpus_full"),
         }
     except _NotMeasuredError as error:
         reasons = dict.fromkeys(values, str(error))
@@ -130,7 +130,7 @@ def _at_once(
                 why = str(error)
         share = rate / best[host] if rate is not None and best.get(host) else None
         yield Fact("path", f"{host} > {ALL_AT_ONCE}", "at_once_bit_s", rate, why)
-        if share is not None and share < 1 and busy >= cpus_full():
+        if share is not None and share < 1 and busy >= bound_of("cpus_full"):
             share, why = None, f"the processors of a host were busy {min(busy, 1):.0%} of the time"
         yield Fact("path", f"{host} > {ALL_AT_ONCE}", "at_once_share", share, why)
 

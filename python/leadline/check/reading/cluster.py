@@ -7,8 +7,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from math import isnan
 from typing import Any
 
-from leadline.check.facts import Fact, Value, told
-from leadline.check.reading.releases import defects, release_in
+from leadline.check.facts import Fact, told
+from leadline.knowledge.releases import defects, release_in
+from leadline.knowledge.tables import Value
 from leadline.observe.ceph.client import Cluster, NotObservableError
 
 _STOPPING = (

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from leadline.check.facts import Fact, Value, told
+from leadline.check.facts import Fact, told
 from leadline.check.reading.smart import smart_of
 from leadline.check.reading.texts import number_in, text_of
+from leadline.knowledge.tables import Value
 
 Smart = Callable[[Sequence[str]], Mapping[str, tuple[Mapping[str, Value], Mapping[str, str]]]]
 _NOT_DEVICES = ("loop", "ram", "zram", "fd", "sr", "md", "dm-", "nbd")

@@ -7,9 +7,10 @@ import platform
 import resource
 from pathlib import Path
 
-from leadline.check.facts import Fact, Value, told
+from leadline.check.facts import Fact, told
 from leadline.check.reading.memory import memory_facts
 from leadline.check.reading.texts import number_in, text_of
+from leadline.knowledge.tables import Value
 from leadline.observe.host.host import (
     cpu_list,
     cpu_model,

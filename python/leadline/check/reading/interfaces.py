@@ -15,9 +15,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from leadline.check.facts import Fact, Value, told
+from leadline.check.facts import Fact, told
 from leadline.check.reading.texts import text_of
 from leadline.foreign import parse_json
+from leadline.knowledge.tables import Value
 
 _SIOCETHTOOL, _GSET, _GRINGPARAM = 0x8946, 0x1, 0x10
 # Each asks for one switch, struct ethtool_value.

@@ -6,8 +6,9 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from leadline.check.facts import Fact, Value, told
-from leadline.check.reading.releases import release_in
+from leadline.check.facts import Fact, told
+from leadline.knowledge.releases import release_in
+from leadline.knowledge.tables import Value
 from leadline.observe.ceph.client import Cluster, MetadataServers, NotObservableError
 
 _NAMED = 4  # clients that are named

@@ -7,8 +7,8 @@ import struct
 from dataclasses import dataclass
 from pathlib import Path
 
-from leadline.check.facts import Value
 from leadline.check.reading.texts import text_of
+from leadline.knowledge.tables import Value
 
 _MIB = 1 << 20
 _UNKNOWN_WORD, _EXTENDED = 0xFFFF, 0x7FFF

@@ -8,8 +8,8 @@ from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-from leadline.check.facts import Value
 from leadline.foreign import parse_json
+from leadline.knowledge.tables import Value
 
 _MISSING = "smartctl (Debian: smartmontools) is not installed"
 _ANSWER_S = 20.0  # a drive that sleeps has to turn first

@@ -7,11 +7,11 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from statistics import median
 
-from leadline.check.facts import Fact, Value, told
+from leadline.check.facts import Fact, told
 from leadline.check.storage.patterns import RAMP_NS, READS, RUNTIME_NS, WRITES, DevicePattern
 from leadline.check.storage.places import DevicePlace, link_bytes_s, shared_by
 from leadline.check.storage.request import DeviceChild, NotAnsweredError
-from leadline.knowledge.tables import cpus_full
+from leadline.knowledge.tables import Value, bound_of
 from leadline.observe.host.proc_parse import parse_stat
 from leadline.units import format_rate
 
@@ -149,7 +149,7 @@ def _scaling(
         why = "not all of them gave a figure"
     elif "" in devices:
         why = "what is below one of them is not known"
-    elif busy >= cpus_full() and median(shares) < 1:
+    elif busy >= bound_of("cpus_full") and median(shares) < 1:
         why = f"this host's processors were busy {min(busy, 1):.0%} of the time"
     return Fact("device", subject, f"{pattern.name}_scaling", None if why else round(median(shares), 3), why)
 

@@ -17,9 +17,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from leadline.cli.console import echo, echo_text
+from leadline.cli.console import echo, echo_text, make_console
 from leadline.cli.explain.check_members import LabMembers, echoes, facts_of_members, members_of, no_facts
-from leadline.cli.explain.paragraphs import say
 from leadline.cli.machine.lab_targets import check_lab_places, lab_option
 from leadline.cli.measure.hosts_options import reach_options
 from leadline.cli.options import AskedPath, WrittenPath, out_option
@@ -30,7 +29,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from leadline.check.facts import Fact
-    from leadline.check.view import ShownCheck, ShownTable
+    from leadline.check.view import ShownCheck
     from leadline.cli.measure.hosts_options import HostsOptions
     from leadline.lab import Lab
 
@@ -69,48 +68,15 @@ def measure_storage(host: str, on: Sequence[Path], destroy: Sequence[Path]) -> l
     return storage_facts(host, places)
 
 
-_CELL = 13
-
-
 def print_check(shown: ShownCheck, *, everything: bool) -> None:
     """All of it; `everything`: also what is as it should be."""
+    from leadline.report.section_parts import show_sections
+
     echo(shown.headline)
-    for one in shown.findings:
-        echo()
-        say(f"{one.severity.upper()}  {one.title}: {one.whom}")
-        say(f"  {one.why}")
-        say(f"  Do: {one.remedy}")
-        say(f"  See: {one.verify}   [{one.source}]")
-    if shown.changes is not None:
-        echo()
-        some = bool(shown.changes)
-        echo(f"Otherwise than before: {len(shown.changes)}" if some else "Nothing is otherwise than before.")
-        for change in shown.changes:
-            say(f"  {change}")
-    if shown.unknown:
-        echo()
-        echo("Could not be read, or not be told:")
-        for line in shown.unknown:
-            say(f"  {line}")
-    for table in shown.tables:
-        _print_table(table)
-    echo()
+    show_sections(shown.on_screen(everything=everything), make_console())
     if not everything:
-        echo(f"{len(shown.fine)} are as they should be; --all lists them.")
-        return
-    echo(f"As it should be ({len(shown.fine)}):")
-    for subject, title, seen in shown.fine:
-        say(f"  {subject}  {title}: {seen}")
-
-
-def _print_table(table: ShownTable) -> None:
-    names = max(len(name) for name in (table.title, *(f"  {name}" for name, _ in table.rows)))
-    echo()
-    echo(f"{table.title:<{names}}" + "".join(f"  {column:>{_CELL}}" for column in table.columns))
-    for name, cells in table.rows:
-        echo(f"{f'  {name}':<{names}}" + "".join(f"  {cell:>{_CELL}}" for cell in cells))
-    for note in table.notes:
-        say(f"  {note}")
+        echo()
+        echo(f"{shown.fine} are as they should be; --all lists them.")
 
 
 _ROLES = ("mon", "osd", "mds", "gateway", "client")

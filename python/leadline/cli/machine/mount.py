@@ -15,7 +15,7 @@ from leadline.cli.options import UntouchedPath
 from leadline.errors import TargetError
 
 if TYPE_CHECKING:
-    from leadline.mounting.knowledge import Finding
+    from leadline.knowledge.findings import Finding
 
 _DEADLINE_S = 30.0
 
@@ -81,7 +81,11 @@ def plan(
 
 def _plain(made: Any) -> dict[str, Any]:
     """A plan as plain values; the mount's options also as one text."""
+    from leadline.knowledge.pitfalls import plain
+
     found = asdict(made)
+    for name in ("findings", "present"):
+        found[name] = [plain(one) for one in getattr(made, name)]
     found["mount"]["option_text"] = made.mount.option_text
     return found
 
@@ -95,8 +99,8 @@ def check(path: str, probe: bool, as_json: bool) -> int:
 
     The exit code is 4 if a pitfall was measured to fail here.
     """
+    from leadline.knowledge.pitfalls import assess, cleared
     from leadline.mounting.facts import read_facts
-    from leadline.mounting.knowledge import assess, cleared
     from leadline.mounting.messages import finding_lines
 
     facts = read_facts(path)
@@ -125,14 +129,15 @@ def check(path: str, probe: bool, as_json: bool) -> int:
 
 
 def _finding(finding: Finding) -> dict[str, str]:
-    entry = finding.pitfall
+    from leadline.knowledge.pitfalls import HOLDS
+
     return {
-        "name": entry.name,
-        "holds": finding.holds,
-        "why": finding.why,
-        "symptom": entry.symptom,
-        "remedy": entry.remedy,
-        "source": entry.source,
+        "name": finding.name,
+        "holds": HOLDS[finding.holds],
+        "why": finding.evidence,
+        "symptom": finding.means,
+        "remedy": finding.remedy,
+        "source": finding.source,
     }
 
 

@@ -31,10 +31,11 @@ def command(path: str, duration: str, no_bpf: bool, as_json: bool) -> None:
     """
     from leadline.cli.signals import StopRequest
     from leadline.observe.mounts.mounts import look
+    from leadline.report.section_parts import show_sections
     from leadline.watch.causes import judge
     from leadline.watch.figures import watch_facts
     from leadline.watch.sampler import watch
-    from leadline.watch.view import show_watch, watch_json
+    from leadline.watch.view import watch_json, watch_sections
 
     duration_s = seconds_of(duration)
     facts, mount, resolved = look(path)
@@ -46,7 +47,10 @@ def command(path: str, duration: str, no_bpf: bool, as_json: bool) -> None:
     if as_json:
         echo_text(json.dumps(watch_json(seen, found, judged), indent=1))
     else:
-        show_watch(seen, found, judged, make_console())
+        echo(f"{seen.path}: {seen.words}")
+        echo(f"watched for {units.format_duration(seen.elapsed_s)}; nothing was written there")
+        show_sections(watch_sections(seen, found, judged), make_console())
+        echo()
         echo(f"What bounds it, with its evidence: leadline diagnose --live {shlex.quote(path)}")
 
 

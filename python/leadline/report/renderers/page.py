@@ -26,6 +26,7 @@ from leadline.report.section_parts import fact_words, section_context, section_f
 from leadline.report.still_charts import svg_of, undrawable
 from leadline.report.tables import CHAIN_HEADINGS, chain_notes, chain_rows
 from leadline.verdict.model import Cell, Findings, State, TrialView, outcome_words
+from leadline.verdict.sections.section import Section
 
 
 def template_text(name: str) -> str:
@@ -167,9 +168,9 @@ def to_html(findings: Findings) -> str:
     return str(_environment().get_template("page.html.j2").render(context))
 
 
-def plain_page(template: str, context: Mapping[str, Any]) -> str:
-    """A page of a template of its own, without scripts."""
-    shared = {"style": template_text("page.css"), "policy": _policy([])}
+def plain_page(template: str, context: Mapping[str, Any], sections: Sequence[Section] = ()) -> str:
+    """A page of a template of its own, without scripts; `sections` are those that the template includes."""
+    shared = {"style": template_text("page.css"), "policy": _policy([]), **section_context(sections)}
     return str(_environment().get_template(template).render({**shared, **context}))
 
 
@@ -242,7 +243,7 @@ def _context(findings: Findings, panels: charts.Drawn) -> dict[str, Any]:
         "no_static": undrawable(),
         "fired": tables.fired(findings),
         "next_steps": frame.steps or general_steps(findings),
-        **section_context(findings),
+        **section_context(findings.sections),
     }
     of_cells = _of_cells(findings) if frame.cells else {}
     return shared | of_cells | {"contents": _contents(findings, panels)}
@@ -269,7 +270,9 @@ class Contents:
 
 
 def _contents(findings: Findings, panels: charts.Drawn) -> Contents:
-    sections = tuple((section.name, section.entry) for section in shown_sections(findings) if section.entry)
+    sections = tuple(
+        (section.name, section.entry) for section in shown_sections(findings.sections) if section.entry
+    )
     verdict = ("verdict", "Verdict")
     answer = (("answer", "Answer"),) if findings.answer is not None else ()
     if findings.frame.borrowed is not None:

@@ -22,4 +22,4 @@ def check_html(check: ShownCheck, created: str) -> str:
     """The whole page as text; `created` is a moment in ISO 8601."""
     state, word = _CHECK_WORDS[check.worst]
     context = {"check": check, "created": created, "state": state, "word": word, "version": _core.version()}
-    return plain_page("check.html.j2", context)
+    return plain_page("check.html.j2", context, check.sections)

@@ -54,7 +54,7 @@ def show(findings: Findings, console: Console, *, whole: bool = True, path: Path
     _statements(findings, console)
     for target, cells in tables.by_target(findings).items() if findings.frame.cells else ():
         _target_table(findings, target, cells, console)
-    show_sections(findings, console, whole=whole, word=word)
+    show_sections(findings.sections, console, whole=whole, word=word)
     print_comparisons(findings.comparisons, console, tables.states_of(findings))
     _chains(findings, console)
     _validity(findings, console)
@@ -69,7 +69,7 @@ def show_answer(findings: Findings, console: Console) -> None:
             width = min(console.width, WIDTH)
             for line in textwrap.wrap(words, width, initial_indent=lead, subsequent_indent="  "):
                 console.print(terminal_text(line))
-    show_sections(findings, console, whole=True)
+    show_sections(findings.sections, console)
 
 
 def state_words(state: State) -> str:

@@ -68,6 +68,8 @@ class CauseEntry:
     thresholds: Mapping[str, int | float] = field(default_factory=dict)
     predicts: Mapping[str, float | str] = field(default_factory=dict)
     every_device: bool = False
+    setting: str = ""
+    shared: tuple[str, ...] = ()
 
     @property
     def plain_title(self) -> str:

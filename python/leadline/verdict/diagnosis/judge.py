@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from statistics import median
 from typing import Literal
 
+from leadline.knowledge.findings import Finding
 from leadline.verdict.diagnosis.budget import LatencyBudget, budget_of
 from leadline.verdict.diagnosis.causes import (
     SHARE_KINDS,
@@ -45,6 +46,24 @@ class CauseNamed:
     trials: int
     against: tuple[str, ...] = ()
     lacks: tuple[str, ...] = ()
+
+    @property
+    def finding(self) -> Finding:
+        """What holds, as every table's findings are."""
+        entry = self.entry
+        return Finding(
+            entry.name,
+            self.title,
+            self.evidence,
+            entry.remedy,
+            means=entry.means,
+            share=self.share,
+            direct=entry.told == "direct",
+            verify=entry.experiment,
+            setting=entry.setting,
+            source=entry.source,
+            shared=entry.shared,
+        )
 
     @property
     def words(self) -> str:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from leadline.verdict.model import FigureTable
+from leadline.verdict.model import FigureTable, State
 from leadline.verdict.sections.charts import Chart
 
 Clean = Callable[[Any], Any]
@@ -20,6 +20,7 @@ class Item:
     """One thing that is said. `lead` are its first words; `notes` go on, `details` stand below.
 
     `number` is what marks in tables refer to. `count` and `code` stand beside the lead; `points` are named.
+    `state` has the colour of the code.
     """
 
     text: str
@@ -31,6 +32,7 @@ class Item:
     points: tuple[tuple[str, str], ...] = ()
     count: int = 1
     code: str = ""
+    state: State | None = None
 
 
 @dataclass(frozen=True)

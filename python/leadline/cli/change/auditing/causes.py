@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from leadline.errors import SpecError, UsageError
-from leadline.tuning.audit import CauseSeen
+from leadline.knowledge.findings import Finding
 
 
 @dataclass(frozen=True)
@@ -20,7 +20,7 @@ class AuditedWork:
     name: str = ""
     study: str = ""
     directions: frozenset[str] = frozenset()
-    causes: tuple[CauseSeen, ...] = ()
+    causes: tuple[Finding, ...] = ()
 
 
 def work_of(given: str | None) -> AuditedWork:
@@ -43,20 +43,20 @@ def _of_result(path: Path) -> AuditedWork:
     cells = diagnose_result(result)
     shares: dict[str, float] = {}
     present: Counter[str] = Counter()
-    titles: dict[str, str] = {}
+    findings: dict[str, Finding] = {}
     for one in cells:
         for cause in one.found.named:
             name = cause.entry.name
-            titles.setdefault(name, cause.title)
+            findings.setdefault(name, cause.finding)
             present[name] += 1
             if cause.share is not None:
                 shares[name] = shares.get(name, 0.0) + cause.share / len(cells)
-    order = sorted(titles, key=lambda name: (name not in shares, -shares.get(name, present[name])))
+    order = sorted(findings, key=lambda name: (name not in shares, -shares.get(name, present[name])))
     return AuditedWork(
         str(path),
         str(result.manifest.get("study", {}).get("name") or "STUDY"),
         directions([one.cell.job for one in cells]),
-        tuple(CauseSeen(name, titles[name], shares.get(name)) for name in order),
+        tuple(replace(findings[name], share=shares.get(name)) for name in order),
     )
 
 

@@ -1,18 +1,20 @@
-"""The knowledge base: which known pitfalls hold for a mount, which do not, and which cannot be told."""
+"""Which known pitfalls hold for a mount, which do not, and which cannot be told."""
 
 from __future__ import annotations
 
 import fnmatch
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import cache
-from typing import Literal
+from typing import Any
 
+from leadline.knowledge.findings import Finding
+from leadline.knowledge.releases import KnownVersions
 from leadline.knowledge.tables import entries, text_of
 
-Holds = Literal["holds", "does not hold", "cannot be told"]
-_SOURCE = "knowledge.yaml"
+_SOURCE = "pitfalls.yaml"
+HOLDS = {True: "holds", False: "does not hold", None: "cannot be told"}
 _NUMBER = re.compile(r"\d+")
 
 
@@ -31,21 +33,39 @@ class Pitfall:
     kernel_before: str = ""
     kernels: tuple[str, ...] = ()
     measure: str = ""
+    setting: str = ""
+    shared: tuple[str, ...] = ()
 
+    @property
+    def versions(self) -> KnownVersions:
+        """The upstream kernels in which it can hold."""
+        return KnownVersions(self.kernel_from, self.kernel_before, self.source)
 
-@dataclass(frozen=True)
-class Finding:
-    """A pitfall, whether it holds here, and why one says so."""
-
-    pitfall: Pitfall
-    holds: Holds
-    why: str
+    def finding(self, holds: bool | None, why: str) -> Finding:
+        """Whether it holds here, and why one says so."""
+        return Finding(
+            self.name,
+            self.name.replace("-", " "),
+            why,
+            self.remedy,
+            holds,
+            means=self.symptom,
+            verify=self.check,
+            setting=self.setting,
+            source=self.source,
+            shared=self.shared,
+        )
 
 
 @cache
 def pitfalls() -> tuple[Pitfall, ...]:
     """Every entry, in the order of the file."""
-    return read_pitfalls(text_of("leadline.mounting", _SOURCE))
+    return read_pitfalls(text_of("leadline.knowledge", _SOURCE))
+
+
+def first_kernel(name: str) -> str:
+    """The kernel from which on a pitfall can hold."""
+    return next(one.kernel_from for one in pitfalls() if one.name == name)
 
 
 def read_pitfalls(text: str) -> tuple[Pitfall, ...]:
@@ -73,8 +93,9 @@ def assess(
 
 def cleared(findings: tuple[Finding, ...], measure: str, why: str) -> tuple[Finding, ...]:
     """The findings after a check on the mount itself went well: what it would have met does not hold."""
+    measured = {one.name for one in pitfalls() if one.measure == measure}
     return tuple(
-        Finding(finding.pitfall, "does not hold", why) if finding.pitfall.measure == measure else finding
+        replace(finding, holds=False, evidence=why) if finding.name in measured else finding
         for finding in findings
     )
 
@@ -84,17 +105,22 @@ def _assess(
 ) -> Finding:
     inside, why = _kernel(entry, kernel)
     if not inside:
-        return Finding(entry, "does not hold", why)
+        return entry.finding(False, why)
     unknown = [name for name in entry.needs if facts.get(name) is None]
     for name in entry.needs:
         if facts.get(name) is False:
-            return Finding(entry, "does not hold", reasons.get(name, f"{words(name)}: no"))
+            return entry.finding(False, reasons.get(name, f"{words(name)}: no"))
     if unknown:
         told = "; ".join(reasons.get(name, f"{words(name)}: not known") for name in unknown)
-        return Finding(entry, "cannot be told", told)
-    return Finding(
-        entry, "holds", "; ".join([why, *(reasons.get(name, words(name)) for name in entry.needs)])
-    )
+        return entry.finding(None, told)
+    return entry.finding(True, "; ".join([why, *(reasons.get(name, words(name)) for name in entry.needs)]))
+
+
+def plain(found: Finding) -> dict[str, Any]:
+    """A pitfall's entry with what was found of it, as plain values."""
+    (entry,) = (one for one in pitfalls() if one.name == found.name)
+    told = {name: value for name, value in asdict(entry).items() if name not in ("setting", "shared")}
+    return {"pitfall": told, "holds": HOLDS[found.holds], "why": found.evidence}
 
 
 def words(name: str) -> str:

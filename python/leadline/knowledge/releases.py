@@ -13,6 +13,15 @@ _RELEASE = re.compile(r"\bceph version (\d+\.\d+\.\d+)")
 
 
 @dataclass(frozen=True)
+class KnownVersions:
+    """From which version to before which something holds, and who says so."""
+
+    since: str
+    until: str
+    source: str
+
+
+@dataclass(frozen=True)
 class BadRelease:
     """One entry of the table; see its head."""
 
@@ -23,11 +32,17 @@ class BadRelease:
     made: bool = False
     pool_flag: str = ""
 
+    @property
+    def versions(self) -> KnownVersions:
+        """From the first of its releases to before the one after the last."""
+        series, _, last = self.releases[-1].rpartition(".")
+        return KnownVersions(self.releases[0], f"{series}.{int(last) + 1}", self.source)
+
 
 @functools.cache
 def bad_releases() -> tuple[BadRelease, ...]:
     """Every entry, in the order of the file."""
-    return entries(text_of("leadline.check", "releases.yaml"), "releases.yaml", BadRelease)
+    return entries(text_of("leadline.knowledge", "releases.yaml"), "releases.yaml", BadRelease)
 
 
 def release_in(version: str) -> str | None:
