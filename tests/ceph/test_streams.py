@@ -55,5 +55,5 @@ def test_several_streams_are_acknowledged_in_full_by_every_library(
 
 
 def test_a_lab_without_clients_has_no_hosts_for_a_study(lab: leadline_lab.Lab) -> None:
-    with pytest.raises(UsageError, match="has no hosts"), lab_hosts(str(lab.directory)):
-        pass
+    with pytest.raises(UsageError, match="has no hosts"):
+        lab_hosts(str(lab.directory))

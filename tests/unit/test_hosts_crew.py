@@ -163,8 +163,8 @@ def test_what_is_not_encrypted_is_refused_unless_it_was_asked_for(text: str, all
 def test_a_result_of_a_scheduler_without_tls_goes_on_once_that_is_allowed() -> None:
     stored = StoredCrew(HostsAsked(scheduler="tcp://127.0.0.1:1"), (HostAsked("alpha"),), "stop")
     with pytest.raises(UsageError, match="--plain-tcp"):
-        check_plain(asked_again(stored, HostsOptions()))
-    check_plain(asked_again(stored, HostsOptions(plain_tcp=True)))
+        check_plain(asked_again(stored, {}, HostsOptions()))
+    check_plain(asked_again(stored, {}, HostsOptions(plain_tcp=True)))
 
 
 TCP = """\

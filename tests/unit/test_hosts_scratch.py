@@ -6,12 +6,10 @@ import os
 import sys
 import tempfile
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from leadline.hosts import worker_rpc
-from leadline.lab.workers import LabCrew
 
 OTHER = 65534
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="another user needs root")
@@ -42,18 +40,6 @@ def planted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Planted:
     found = Planted(tmp_path)
     monkeypatch.setattr(tempfile, "tempdir", str(found.place))
     return found
-
-
-def test_a_labs_scheduler_and_workers_take_the_labs_own_directory(tmp_path: Path) -> None:
-    class Paths:
-        def log(self, name: str) -> Path:
-            return tmp_path / name
-
-    lab: Any = type("Lab", (), {"fsid": "f", "directory": tmp_path, "paths": Paths()})()
-    crew = LabCrew(lab, tmp_path)
-    crew._run("one", [sys.executable, "-Ic", "import os; print(os.environ['DASK_TEMPORARY_DIRECTORY'])"])
-    assert crew._running["one"].wait() == 0
-    assert (tmp_path / "dask-one").read_text() == f"{tmp_path}\n"
 
 
 def test_a_worker_whose_modules_another_account_could_write_is_refused(

@@ -18,7 +18,6 @@ _LONGEST_SOCKET = "client.thirteen-long.4194304.asok"  # a device is named after
 _RUN_PREFIX = "leadline-lab-"
 # What else may lie in the directory is not the lab's: a name that is made there is a property below, or here.
 GUEST_PREFIX = "leadline-guest-"
-CREW_PREFIX = "crew-"  # what the workers of a study on the lab's clients need
 _CLIENTS, _DATA, _GATEWAYS, _NAMESPACES, _RUN = "clients", "data", "gateways", "net", "run"
 _TUNING = "tuning"  # the journal of what `leadline tune` changed of the lab: it ends with it
 
@@ -132,7 +131,7 @@ class LabPaths:
             made.add(_GATEWAYS)
         if spec.topology:
             made |= {_NAMESPACES, wires.FILE, wires.NEW}
-        return name in made or name.startswith((GUEST_PREFIX, CREW_PREFIX))
+        return name in made or name.startswith(GUEST_PREFIX)
 
 
 def labs_home(variables: Mapping[str, str]) -> Path:

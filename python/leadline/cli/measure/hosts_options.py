@@ -64,14 +64,9 @@ class HostsOptions:
         """`--hosts lab`: the clients of a lab."""
         return self.file == ON_LAB
 
-    @contextmanager
-    def reached(self, lab: str | None) -> Iterator[HostsAsked | None]:
-        """As `asked`; of `--hosts lab` workers on the clients of `lab`, for as long as this lasts."""
-        if self.on_lab:
-            with _on_lab(lab or "", self) as found:
-                yield found
-        else:
-            yield self.asked()
+    def asked_on(self, lab: str | None) -> HostsAsked | None:
+        """As `asked`; of `--hosts lab` the clients of `lab`."""
+        return _lab_hosts(lab or "", self) if self.on_lab else self.asked()
 
     def asked(self) -> HostsAsked | None:
         """What they say together; None where they name no hosts. Raises UsageError."""
@@ -269,10 +264,10 @@ def planned_on(hosts: HostsOptions, lab: str | None, load: Callable[..., _Loaded
 
 
 def _planned_there(hosts: HostsOptions, lab: str | None, load: Callable[..., _Loaded]) -> _Loaded:
-    with hosts.reached(lab) as asked:
-        assert asked is not None  # noqa: S101 - some were named
-        with recruiting(asked, None, say_aside, lambda: False) as recruited:
-            return load(recruited=recruited)
+    asked = hosts.asked_on(lab)
+    assert asked is not None  # noqa: S101 - some were named
+    with recruiting(asked, None, say_aside, lambda: False) as recruited:
+        return load(recruited=recruited)
 
 
 def say_aside(text: str) -> None:
@@ -311,10 +306,8 @@ def recruited_again(
     stored = stored_crew(manifest)
     assert stored is not None  # noqa: S101 - asked for results of many hosts only
     targets = {str(one["name"]): Target(**one) for one in manifest["plan"]["targets"]}
-    with (
-        _reached_again(stored, manifest, options) as asked,
-        recruiting(asked, options.lost or stored.lost, say, stopping) as found,
-    ):
+    asked = asked_again(stored, manifest, options)
+    with recruiting(asked, options.lost or stored.lost, say, stopping) as found:
         found.look(targets)
         yield found.study_hosts
 
@@ -330,50 +323,35 @@ def connected_again(
 
     stored = stored_crew(manifest)
     assert stored is not None  # noqa: S101 - asked for results of many hosts only
-    with (
-        _reached_again(stored, manifest, options) as asked,
-        connected(asked, say, lambda: False) as crew,
-    ):
+    asked = asked_again(stored, manifest, options)
+    with connected(asked, say, lambda: False) as crew:
         hosts = hosts_of(asked, crew.workers())
         crew.assign({host.name: host.address for host in hosts})
         check_versions(asked, crew, hosts)
         yield crew
 
 
-@contextmanager
-def _reached_again(
-    stored: StoredCrew, manifest: Mapping[str, Any], options: HostsOptions
-) -> Iterator[HostsAsked]:
-    """As `asked_again`; on the clients of the lab that the study was begun on, where it was one."""
-    before = not (options.file or options.scheduler) and stored.asked.source == _LAB_SOURCE
-    if not (before or options.on_lab):
-        yield asked_again(stored, options)
-        return
-    labs = manifest.get("options", {}).get("labs") or [""]
-    with _on_lab(str(labs[0]), options) as asked:
-        yield replace(asked, hosts=stored.hosts, workers=len(stored.hosts))
-
-
-@contextmanager
-def _on_lab(lab: str, options: HostsOptions) -> Iterator[HostsAsked]:
+def _lab_hosts(lab: str, options: HostsOptions) -> HostsAsked:
     from leadline.cli.measure.labs import lab_hosts
 
     if options.scheduler is not None or options.workers is not None:
-        raise UsageError(
-            "--hosts lab takes every client of the lab, by a scheduler of its own",
-            "leave --scheduler and --workers out",
-        )
-    with lab_hosts(lab) as found:
-        yield replace(found, source=_LAB_SOURCE)
+        raise UsageError("--hosts lab takes every client of the lab", "leave --scheduler and --workers out")
+    return replace(lab_hosts(lab), source=_LAB_SOURCE)
 
 
-def asked_again(stored: StoredCrew, options: HostsOptions) -> HostsAsked:
-    """How to reach the hosts of a result again: as before, or as the options say now. Raises UsageError."""
-    found = options.asked() if options.file or options.scheduler else None
-    asked = stored.asked if found is None else found
-    asked = replace(
-        asked, plain_tcp=asked.plain_tcp or options.plain_tcp
-    )  # results of before say nothing of it
+def asked_again(stored: StoredCrew, manifest: Mapping[str, Any], options: HostsOptions) -> HostsAsked:
+    """How to reach the hosts of a result again: as before, or as the options say now. Raises UsageError.
+
+    A study on the clients of a lab goes on there.
+    """
+    named = options.file or options.scheduler
+    if options.on_lab or (not named and stored.asked.source == _LAB_SOURCE):
+        labs = manifest.get("options", {}).get("labs") or [""]
+        asked = _lab_hosts(str(labs[0]), options)
+    else:
+        asked = (options.asked() if named else None) or stored.asked
+    # Results of before say nothing of it.
+    asked = replace(asked, plain_tcp=asked.plain_tcp or options.plain_tcp)
     if options.workers is not None:
         raise UsageError("--workers says how many hosts are new: these are known", "leave it out")
     names = {host.name for host in stored.hosts}

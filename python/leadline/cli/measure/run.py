@@ -210,11 +210,11 @@ def _start_on(
 ) -> Outcome:
     """Plan and run on the hosts that were asked for, or on this one."""
     say = _saying(quiet)
-    with implied(hosts, asked.lab, say).reached(asked.lab) as many:
-        if many is None:
-            return start_here(asked, out, choices, stop, quiet)
-        with recruiting(many, hosts.lost, say, stop) as recruited:
-            return start_here(asked, out, choices, stop, quiet, recruited)
+    many = implied(hosts, asked.lab, say).asked_on(asked.lab)
+    if many is None:
+        return start_here(asked, out, choices, stop, quiet)
+    with recruiting(many, hosts.lost, say, stop) as recruited:
+        return start_here(asked, out, choices, stop, quiet, recruited)
 
 
 def _check_new(study: str, *, trusted: bool) -> None:

@@ -50,7 +50,8 @@ class TlsFiles:
 class HostAsked:
     """One host as written. `address` is for SSH, None where a scheduler knows the host by its name.
 
-    `roles` are what it is (`tuning.settings.ROLES`), none where the file does not say.
+    `roles` are what it is (`tuning.settings.ROLES`), none where the file does not say. `through` is a command
+    that runs its call server in place of SSH: for a lab's client.
     """
 
     name: str
@@ -59,6 +60,7 @@ class HostAsked:
     python: str | None = None
     ssh: Mapping[str, Any] = field(default_factory=dict)
     roles: tuple[str, ...] = ()
+    through: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -83,14 +85,18 @@ class HostsAsked:
 
     def as_json(self) -> dict[str, Any]:
         """Plain values for the manifest."""
-        return asdict(self)
+        plain = asdict(self)
+        for host in plain["hosts"]:
+            del host["through"]  # no command is taken from a manifest
+        return plain
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> HostsAsked:
         """The inverse of `as_json`. Raises ResultError where it is damaged."""
         with reading("what the manifest says of its hosts"):
             hosts = tuple(
-                HostAsked(**{**one, "roles": tuple(one.get("roles", ()))}) for one in value["hosts"]
+                HostAsked(**{**one, "roles": tuple(one.get("roles", ())), "through": ()})
+                for one in value["hosts"]
             )
             tls = None if value["tls"] is None else TlsFiles(**value["tls"])
             known = {name: one for name, one in value.items() if name in cls.__dataclass_fields__}

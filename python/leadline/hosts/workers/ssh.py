@@ -24,7 +24,7 @@ from leadline.hosts.replies import REPLY_BYTES_MAX
 from leadline.hosts.stdio import GREETING, HEADER
 from leadline.hosts.workers.calls import WORDS_MAX, CallResult, CrewWorker, value_of
 from leadline.hosts.workers.request import HostAsked, HostsAsked
-from leadline.interpreter import remote_command, remote_python
+from leadline.interpreter import module_environment, remote_command, remote_python
 
 _AT_ONCE = 64  # connections that are made at a time
 _NOISE_BYTES_MAX = 1 << 16  # what a login shell may print before the greeting
@@ -148,7 +148,8 @@ class _Link:
             failed = "cannot be reached by SSH" if code == _SSH_FAILED else "starts no leadline"
             return f"{failed}: {last or f'exit code {code}'}"
         how = "closed its output" if code is None else f"ended with exit code {code}"
-        return f"its SSH connection {how}{f': {last}' if last else ''}"
+        what = "process" if self.host.through else "SSH connection"
+        return f"its {what} {how}{f': {last}' if last else ''}"
 
     async def end(self) -> None:
         """End the process: the host's side ends with its input."""
@@ -172,6 +173,8 @@ class SshTransport:
 
     def __init__(self, hosts: Sequence[HostAsked]) -> None:
         self._hosts = hosts
+        if any(host.through for host in hosts):
+            self.process, self.gone_remedy = "process", "see that its lab is up: leadline lab status"
         self._links: dict[str, _Link] = {}
         self._notes: list[Callable[[str, str], None]] = []
         self._gone: dict[str, str] = {}
@@ -258,7 +261,12 @@ class SshTransport:
             left_s = max(end - time.monotonic(), 1.0)
             try:
                 process = await asyncio.create_subprocess_exec(
-                    *ssh_command(host), stdin=PIPE, stdout=PIPE, stderr=PIPE, start_new_session=True
+                    *(host.through or ssh_command(host)),
+                    stdin=PIPE,
+                    stdout=PIPE,
+                    stderr=PIPE,
+                    env=module_environment() if host.through else None,
+                    start_new_session=True,
                 )
             except FileNotFoundError:
                 raise LinkError(
@@ -329,7 +337,7 @@ def reached(asked: HostsAsked, gaps: dict[str, str] | None = None) -> Iterator[S
     try:
         problems = transport.connect(asked.wait_s)
         if problems and gaps is None:
-            raise _refused(problems, len(asked.hosts))
+            raise _refused(problems, asked.hosts)
         if gaps is not None:
             gaps.update(problems)
         yield transport
@@ -337,11 +345,16 @@ def reached(asked: HostsAsked, gaps: dict[str, str] | None = None) -> Iterator[S
         transport.close()
 
 
-def _refused(problems: Mapping[str, str], hosts: int) -> UsageError:
+def _refused(problems: Mapping[str, str], hosts: Sequence[HostAsked]) -> UsageError:
     shown = [f"{name}: {why}" for name, why in list(problems.items())[:10]]
     more = f"; and {len(problems) - 10} more" if len(problems) > 10 else ""
+    if any(host.through for host in hosts):
+        return UsageError(
+            f"{len(problems)} of {len(hosts)} hosts cannot be asked. {'; '.join(shown)}{more}",
+            "`leadline lab exec HOST -- leadline --version` must work for each",
+        )
     return UsageError(
-        f"{len(problems)} of {hosts} hosts cannot be asked by SSH. {'; '.join(shown)}{more}",
+        f"{len(problems)} of {len(hosts)} hosts cannot be asked by SSH. {'; '.join(shown)}{more}",
         "`ssh HOST PYTHON -m leadline --version` must work for each without a question; a hosts file names"
         " users, keys and Pythons (docs/many-hosts.md)",
     )
