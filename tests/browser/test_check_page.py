@@ -11,7 +11,8 @@ from leadline.check.facts import Fact
 from leadline.check.judge import judge
 from leadline.check.rows import ROLES, rows
 from leadline.check.view import shown
-from leadline.report.renderers.plain_pages import check_html
+from leadline.cli.explain.check import check_findings
+from leadline.report import render
 
 pytestmark = pytest.mark.browser
 EVIL = "node<script>alert(1)</script>" + "x" * 90
@@ -30,7 +31,9 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
     facts += [Fact("device", f"{EVIL}:/dev/sda", "randread_4k_iops", 1000)]
     checked = judge(facts, rows(), ROLES)
     path = tmp_path_factory.mktemp("check") / "check.html"
-    text = check_html(shown(facts, checked, []), "2026-01-02T03:04:05+00:00")
+    text = render(
+        check_findings(shown(facts, checked, []), "2026-01-02T03:04:05+00:00", everything=True), "html"
+    )
     path.write_text(text, encoding="utf-8")
     return path
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
 
 from leadline.check.document import FactChange
 from leadline.check.facts import Fact
@@ -12,6 +11,7 @@ from leadline.check.judge import Checked
 from leadline.check.measured.streams import ALL_AT_ONCE
 from leadline.check.rows import Row, words_of
 from leadline.knowledge.findings import SEVERITIES, Finding, Severity
+from leadline.verdict.model import State
 from leadline.verdict.sections.findings import findings_words
 from leadline.verdict.sections.section import Item, Section, TextTable, Words
 
@@ -20,14 +20,21 @@ _MATRIX_HOSTS = 16  # with more columns nobody reads it
 _PLACES = ("1 MiB", "64 KiB", "random 64 KiB", "random 4 KiB")
 _SYNCED = {"plain_us": "plain", "flush_us": "and flush", "fua_us": "with FUA"}
 _NONE = "-"
+_STATES: Mapping[Severity | None, tuple[State, str]] = {
+    "serious": ("INVALID", "Something serious is out of line."),
+    "warning": ("DOUBTFUL", "Something is to be mended."),
+    "note": ("DOUBTFUL", "Notes only."),
+    None: ("VALID", "All is as it should be."),
+}
 
 
 @dataclass(frozen=True)
 class ShownCheck:
-    """What stands first, the worst of what is out of line, and all of it as sections."""
+    """What stands first, how bad the worst is of what is out of line, and all of it as sections."""
 
     headline: str
-    worst: Severity | Literal["fine"]
+    state: State
+    meaning: str
     sections: tuple[Section, ...]
     fine: int
 
@@ -42,6 +49,8 @@ def shown(
     """Facts, what was judged of them, and what is otherwise than before."""
     bad = [one for one in checked if one.state == "out_of_line"]
     found = findings(checked)
+    worst = min((one.severity for one in found if one.severity), key=SEVERITIES.index, default=None)
+    state, meaning = _STATES[worst]
     parts = len({(fact.kind, fact.subject) for fact in facts})
     fine = tuple(
         (one.subject, one.row.title, words_of(one.seen, one.row.fact))
@@ -50,7 +59,8 @@ def shown(
     )
     return ShownCheck(
         headline=_headline(bad, len(checked), parts),
-        worst=next((name for name in SEVERITIES for one in found if one.severity == name), "fine"),
+        state=state,
+        meaning=meaning,
         sections=tuple(_sections(found, moved, checked, (*_matrix(facts, bad), *_measured(facts)), fine)),
         fine=len(fine),
     )

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from leadline.cli.console import echo, echo_text, make_console
+from leadline.cli.console import echo, echo_text
 from leadline.cli.explain.check_members import LabMembers, echoes, facts_of_members, members_of, no_facts
 from leadline.cli.machine.lab_targets import check_lab_places, lab_option
 from leadline.cli.measure.hosts_options import reach_options
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from leadline.check.view import ShownCheck
     from leadline.cli.measure.hosts_options import HostsOptions
     from leadline.lab import Lab
+    from leadline.verdict.model import Findings
 
 
 def storage_options(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -68,15 +69,19 @@ def measure_storage(host: str, on: Sequence[Path], destroy: Sequence[Path]) -> l
     return storage_facts(host, places)
 
 
-def print_check(shown: ShownCheck, *, everything: bool) -> None:
-    """All of it; `everything`: also what is as it should be."""
-    from leadline.report.section_parts import show_sections
+def check_findings(shown: ShownCheck, created: str, *, everything: bool) -> Findings:
+    """What a check says, as a report has it; `everything`: also what is as it should be."""
+    from leadline.cli.answer import answered
+    from leadline.verdict.sections.answer import StudyAnswer
 
-    echo(shown.headline)
-    show_sections(shown.on_screen(everything=everything), make_console())
-    if not everything:
-        echo()
-        echo(f"{shown.fine} are as they should be; --all lists them.")
+    question, looked = "Is every part what it should be?", ("facts of hosts, network and cluster",)
+    sections = shown.on_screen(everything=everything)
+    left = () if everything else (f"{shown.fine} are as they should be; --all lists them.",)
+    answer = StudyAnswer(question, shown.headline, said=left)
+    meant = shown.meaning
+    return answered(
+        "check", question, answer, sections, looked, created=created, state=shown.state, meaning=meant
+    )
 
 
 _ROLES = ("mon", "osd", "mds", "gateway", "client")
@@ -166,6 +171,7 @@ def command(
     from leadline.check.judge import judge
     from leadline.check.rows import rows
     from leadline.check.view import shown
+    from leadline.cli.answer import give
     from leadline.cli.files import write_file
 
     found, roles_of = _facts_of_all(name, lab, hosts, on, destroy, streams=not no_streams)
@@ -184,14 +190,11 @@ def command(
     document, view = as_document(found, checked, details), shown(found, checked, moved)
     if out is not None:
         write_file(out, (json.dumps(document, indent=1) + "\n").encode(), "-o")
-    if page is not None:
-        from leadline.report.renderers.plain_pages import check_html
-
-        write_file(page, check_html(view, created).encode(), "--page")
+    give(check_findings(view, created, everything=True), page, quiet=True)
     if as_json:
         echo_text(json.dumps(document, indent=1))
     else:
-        print_check(view, everything=everything)
+        give(check_findings(view, created, everything=everything))
     bad = any(one.state == "out_of_line" and one.row.severity != "note" for one in checked)
     return _EXIT_OUT_OF_LINE if bad else 0
 

@@ -10,7 +10,7 @@ from collections.abc import Callable
 import click
 
 from leadline import units
-from leadline.cli.console import echo, echo_status, echo_text, make_console
+from leadline.cli.console import echo, echo_status, echo_text
 from leadline.cli.options import UntouchedPath
 from leadline.errors import SpecError, UsageError
 
@@ -29,9 +29,10 @@ def command(path: str, duration: str, no_bpf: bool, as_json: bool) -> None:
     written there and no load is added. As root, every call is seen; otherwise /proc and the client's counters
     are read. Ctrl-C ends the watch and prints what was seen.
     """
+    from leadline.cli.answer import answered, give
     from leadline.cli.signals import StopRequest
     from leadline.observe.mounts.mounts import look
-    from leadline.report.section_parts import show_sections
+    from leadline.verdict.sections.answer import StudyAnswer
     from leadline.watch.causes import judge
     from leadline.watch.figures import watch_facts
     from leadline.watch.sampler import watch
@@ -47,9 +48,9 @@ def command(path: str, duration: str, no_bpf: bool, as_json: bool) -> None:
     if as_json:
         echo_text(json.dumps(watch_json(seen, found, judged), indent=1))
     else:
-        echo(f"{seen.path}: {seen.words}")
-        echo(f"watched for {units.format_duration(seen.elapsed_s)}; nothing was written there")
-        show_sections(watch_sections(seen, found, judged), make_console())
+        watched = f"watched for {units.format_duration(seen.elapsed_s)}; nothing was written there"
+        answer = StudyAnswer(f"{seen.path}: {seen.words}", watched)
+        give(answered("watch", seen.path, answer, watch_sections(seen, found, judged), ()))
         echo()
         echo(f"What bounds it, with its evidence: leadline diagnose --live {shlex.quote(path)}")
 

@@ -241,7 +241,7 @@ def command(
     leadline simulate centre.yaml --work rw=write,bs=4M,iodepth=16,protection=8+3
     leadline simulate centre.yaml --device nvme --work rw=randread,bs=4k,iodepth=32,numjobs=16
     """
-    from leadline.cli.predict.answer import give
+    from leadline.cli.answer import give
     from leadline.cli.predict.simulated import FORMAT, document, parameters_json, simulation_findings
     from leadline.simulation.model import parse_work
     from leadline.simulation.phases import Phase, failure
@@ -303,7 +303,7 @@ def _calibrated(
     if out is not None:
         write_file(out, parameters_text(found.parameters).encode(), "-o")
     if not quiet:
-        from leadline.cli.predict.answer import give
+        from leadline.cli.answer import give
         from leadline.cli.predict.simulated import calibration_findings
 
         give(calibration_findings(found, left, out))

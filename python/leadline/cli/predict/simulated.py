@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from leadline.cli.predict.answer import answered
+from leadline.cli.answer import answered
 from leadline.units import format_duration, format_iops, format_rate
 from leadline.verdict.model import FigureRow, FigureTable, Findings, Quantity
 from leadline.verdict.sections.answer import StudyAnswer

@@ -117,8 +117,8 @@ def command(
     leadline size docs/examples/suse-sizing.yaml --what-if link=2x
     leadline size docs/examples/suse-sizing.yaml --compare suse_2019/3 suse_2019/6+3
     """
+    from leadline.cli.answer import give
     from leadline.cli.gate_options import read_required_with_places
-    from leadline.cli.predict.answer import give
     from leadline.cli.predict.measured import measured_in
     from leadline.cli.predict.populations import with_works
     from leadline.cli.predict.sized import beside_findings, sizing_findings

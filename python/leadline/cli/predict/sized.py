@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from leadline.cli.predict.answer import answered
+from leadline.cli.answer import answered
 from leadline.sizing.degraded import REBUILD, DegradedDesign, required_states
 from leadline.sizing.designs import Design, PerDeviceRate, decides, device_times, device_words, lacks
 from leadline.sizing.gateways import gateway_words, rank_words

@@ -26,7 +26,6 @@ from leadline.report.section_parts import fact_words, section_context, section_f
 from leadline.report.still_charts import svg_of, undrawable
 from leadline.report.tables import CHAIN_HEADINGS, chain_notes, chain_rows
 from leadline.verdict.model import Cell, Findings, State, TrialView, outcome_words
-from leadline.verdict.sections.section import Section
 
 
 def template_text(name: str) -> str:
@@ -168,12 +167,6 @@ def to_html(findings: Findings) -> str:
     return str(_environment().get_template("page.html.j2").render(context))
 
 
-def plain_page(template: str, context: Mapping[str, Any], sections: Sequence[Section] = ()) -> str:
-    """A page of a template of its own, without scripts; `sections` are those that the template includes."""
-    shared = {"style": template_text("page.css"), "policy": _policy([]), **section_context(sections)}
-    return str(_environment().get_template(template).render({**shared, **context}))
-
-
 def embedded_json(value: Any) -> str:
     """JSON that can stand inside a script element: no text in it can close the element or start markup."""
     text = json.dumps(value, ensure_ascii=True, allow_nan=False, separators=(",", ":"))
@@ -255,6 +248,8 @@ def _is_answered(findings: Findings) -> bool:
 
 
 def _meaning(findings: Findings, *, judged: bool) -> str:
+    if findings.frame.meaning:
+        return findings.frame.meaning
     if findings.frame.borrowed is not None:
         return "Published figures: nothing of them was measured here."
     return _STATE_MEANINGS[findings.state] if judged else "Nothing was measured here: no validity is claimed."

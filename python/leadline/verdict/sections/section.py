@@ -142,7 +142,8 @@ class Frame:
 
     `cells`: each has rows, charts and details; without it the sections show what was found. `made_by` says
     how it was recorded, `incomplete` what is wrong with what did not end, `steps` what to do next, `no_jobs`
-    why cells are no jobs of fio, `verb` which of leadline's goes on with what did not end. `command`: `about`
+    why cells are no jobs of fio, `verb` which of leadline's goes on with what did not end, `meaning` what
+    the state says where it is none of figures. `command`: `about`
     is a command line, and works are named after it. `hidden` makes the sections anew without what identifies.
     """
 
@@ -153,6 +154,7 @@ class Frame:
     steps: tuple[str, ...] = ()
     no_jobs: str = ""
     verb: str = "run"
+    meaning: str = ""
     command: bool = False
     hidden: Callable[[Clean], tuple[Section, ...]] | None = field(default=None, compare=False, repr=False)
 

@@ -1,4 +1,4 @@
-"""An answer that rests on no cell: what sizes and simulations print, and their page."""
+"""An answer that rests on no cell: what checks, sizes and simulations print, and their page."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 from leadline import _core
 from leadline.cli.console import make_console
 from leadline.cli.files import write_file
-from leadline.verdict.model import Findings
+from leadline.verdict.model import Findings, State
 from leadline.verdict.sections.answer import StudyAnswer
 from leadline.verdict.sections.section import Frame, Section
 
@@ -19,6 +19,10 @@ def answered(
     sections: tuple[Section, ...],
     made_by: tuple[str, ...],
     about: str = "",
+    *,
+    created: str = "",
+    state: State = "VALID",
+    meaning: str = "",
 ) -> Findings:
     """Findings without targets and cells; `made_by` says what stands in the place of a measurement."""
     return Findings(
@@ -26,15 +30,15 @@ def answered(
         kind=kind,
         title=title,
         about=about,
-        created="",
-        state="VALID",
+        created=created,
+        state=state,
         targets=(),
         cells=(),
         comparisons=(),
         statements=(),
         version=_core.version(),
         sections=sections,
-        frame=Frame(cells=False, made_by=made_by),
+        frame=Frame(cells=False, made_by=made_by, meaning=meaning),
         answer=answer,
     )
 
