@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from diagnosis_cases import CASES, LEFT_OUT, LEVELS, PAIRS, DiagnosisCase
-from leadline.verdict.diagnosis.figures import FIGURES
+from leadline.verdict.diagnosis.causes import FIGURES
 from leadline.verdict.diagnosis.judge import diagnose
 
 TUNED = frozenset({1})  # thresholds were chosen by the runs of these seeds, which prove nothing

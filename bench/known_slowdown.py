@@ -25,8 +25,7 @@ from leadline.analysis.cells import CellTable, compare_cells
 from leadline.analysis.statistics.power import block_variation
 from leadline.plan.model import Plan
 from leadline.store.reader import open_result
-from leadline.verdict.comparisons.deciding import decide
-from leadline.verdict.comparisons.pair import Pair
+from leadline.verdict.comparisons.deciding import Pair, decide
 from leadline.verdict.inputs import tables_of
 from leadline.verdict.model import Comparison
 from real_studies import leadline

@@ -6,9 +6,9 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from leadline.verdict.diagnosis.figures import FIGURES
+from leadline.verdict.diagnosis.causes import FIGURES
 from leadline.verdict.diagnosis.judge import Diagnosed, diagnose
-from leadline.verdict.diagnosis.seen.of_trial import operation_s
+from leadline.verdict.diagnosis.trial_figures import operation_s
 
 # What can be true of a lab in which nothing is broken, with the reason. It was written before the first run,
 # but for what says that it was not; every other cause that is named is false.

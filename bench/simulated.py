@@ -15,7 +15,7 @@ from leadline.analysis.statistics.intervals import mean_of_blocks
 from leadline.analysis.statistics.lopsided import lopsided
 from leadline.analysis.statistics.multiplicity import ALPHA, holm_levels
 from leadline.analysis.statistics.power import smallest_difference
-from leadline.verdict.comparisons.learned import FEW_BLOCKS
+from leadline.verdict.comparisons.deciding import FEW_BLOCKS
 from scenarios import BEYOND, SCENARIOS, Array, Scenario, autoregressive, lognormal, normal
 from shares import BLOCKS, SERIES, STUDIES, bounds, random_of, share, table
 

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leadline.analysis.stragglers import hosts_away
-from leadline.verdict.hosts.seen import is_straggler
+from leadline.verdict.hosts import is_straggler
 from shares import random_of, share, table
 
 Array = NDArray[np.float64]

@@ -8,8 +8,7 @@ from pathlib import Path
 
 from leadline.knowledge.tables import with_numbers
 from leadline.verdict.diagnosis.budget import PARTS
-from leadline.verdict.diagnosis.causes import CauseEntry, causes
-from leadline.verdict.diagnosis.figures import FIGURES
+from leadline.verdict.diagnosis.causes import FIGURES, CauseEntry, causes
 
 PAGE = Path(__file__).parent.parent / "docs" / "diagnosis.md"
 _SHARES = {"time": "of a request's time", "full": "how full", "part": "the part of the time in which it held"}

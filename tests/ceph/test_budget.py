@@ -9,7 +9,7 @@ from test_network import inside
 
 from leadline import lab as leadline_lab
 from leadline.store.reader import open_result
-from leadline.verdict.diagnosis.of_result import diagnose_result
+from leadline.verdict.diagnosis.results import diagnose_result
 from support import Command, command_line
 
 pytestmark = pytest.mark.ceph

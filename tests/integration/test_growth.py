@@ -11,7 +11,7 @@ import pytest
 
 from leadline.plan.model import Plan
 from leadline.store.reader import open_result
-from leadline.verdict.comparisons.enough import enough_blocks
+from leadline.verdict.comparisons.stopping import enough_blocks
 from leadline.verdict.inputs import tables_of
 from measured import BRIEF, CACHED, assert_measured
 from support import Command, Start

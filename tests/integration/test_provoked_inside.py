@@ -21,8 +21,8 @@ from leadline.run.child import Answer, Worker
 from leadline.run.group import CommonStart, Halt, Member, join_rows, run_jobs
 from leadline.run.rows import build_trial_row, read_engine_record
 from leadline.store.tables import TrialRow
+from leadline.verdict.cells import judge
 from leadline.verdict.codes.case import Case
-from leadline.verdict.codes.judge import judge
 
 STAT = """cpu  {user} 0 2000 80000 100 0 0 {steal} 0 0
 cpu0 {user} 0 2000 80000 100 0 0 {steal} 0 0

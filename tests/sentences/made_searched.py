@@ -103,7 +103,7 @@ def _winner(path: Path) -> StoredProposal | None:
     """What the search itself would prove."""
     from leadline.store.reader import open_result
     from leadline.verdict.findings import _judged_proof
-    from leadline.verdict.searches.detection import find_search
+    from leadline.verdict.searches import find_search
 
     best = find_search(open_result(path), _judged_proof).best()
     return None if best is None else best[0]

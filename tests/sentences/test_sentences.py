@@ -46,7 +46,7 @@ from made_unclean import random_unclean
 from said_by import SAID_BY
 
 from leadline.store.reader import Result, open_result
-from leadline.verdict.comparisons.regression import check_regression
+from leadline.verdict.comparisons.two_results import check_regression
 from leadline.verdict.findings import build_findings
 
 

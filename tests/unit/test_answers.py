@@ -15,10 +15,9 @@ from test_screen import WORKS, figures
 from leadline.analysis.cells import CellTable
 from leadline.analysis.metrics import Measured
 from leadline.study.library import load_study
-from leadline.verdict.answers.certain import factor_words
 from leadline.verdict.answers.compose import question_of, wider
-from leadline.verdict.answers.leading import find_leaders
-from leadline.verdict.answers.messages import against_base, figures_alone, leaders_of
+from leadline.verdict.answers.messages import against_base, figures_alone, find_leaders, leaders_of
+from leadline.verdict.certainty import factor_words
 from leadline.verdict.model import UNUSABLE, Comparison, MoreBlocks, Outcome, Quantity, State
 from leadline.verdict.sections.answer import AskedFigure
 from leadline.workloads.application.judge import JudgedApplication

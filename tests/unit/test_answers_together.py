@@ -10,8 +10,7 @@ import pytest
 
 from leadline.analysis.cells import CellTable
 from leadline.analysis.metrics import Measured
-from leadline.verdict.answers.messages import against_base
-from leadline.verdict.answers.together import WORKS_MIN, Together, together
+from leadline.verdict.answers.messages import WORKS_MIN, Together, against_base, together
 from leadline.verdict.model import Comparison, Outcome, Quantity, State
 from leadline.verdict.sections.answer import AskedFigure
 

@@ -28,7 +28,7 @@ from leadline.report.renderers.markdown import to_markdown
 from leadline.report.renderers.page import to_html
 from leadline.report.renderers.show_json import to_json
 from leadline.store.tables import TrialRow
-from leadline.verdict.codes.judge import Case, judge
+from leadline.verdict.cells import Case, judge
 from leadline.verdict.comparisons.comparisons import compare_targets, compare_within
 from leadline.verdict.kinds import known_metrics, metric_kind
 from leadline.verdict.model import Cell, Quantity, Statement, Validity

@@ -19,9 +19,9 @@ from leadline.study.target import TargetFacts
 from leadline.verdict.diagnosis.causes import applying
 from leadline.verdict.diagnosis.ceilings import Ceiling, RateCeilings
 from leadline.verdict.diagnosis.judge import diagnose
-from leadline.verdict.diagnosis.of_result import CellDiagnosed
+from leadline.verdict.diagnosis.results import CellDiagnosed
+from leadline.verdict.diagnosis.samples import Figures
 from leadline.verdict.diagnosis.section import PICTURES_MAX, bounds_section
-from leadline.verdict.diagnosis.seen.values import Figures
 from leadline.verdict.model import Cell, Findings, Validity
 from leadline.verdict.sections.charts import PlaceUse
 

@@ -20,8 +20,7 @@ from leadline.report.tables import chain_rows
 from leadline.store.tables import TrialRow
 from leadline.study.target import CephAccess, TargetFacts
 from leadline.verdict.cells import origin_of
-from leadline.verdict.chain_words import chain_statements
-from leadline.verdict.chains import chains_of, vocabulary
+from leadline.verdict.chains import chain_statements, chains_of, vocabulary
 from leadline.verdict.codes.case import Case
 from leadline.verdict.codes.load import unattributed
 from leadline.verdict.model import Cell

@@ -12,9 +12,8 @@ from leadline.analysis.cells import CellTable
 from leadline.analysis.metrics import Measured
 from leadline.analysis.statistics.lopsided import lopsided
 from leadline.analysis.statistics.means import paired_ratio
-from leadline.verdict.comparisons.deciding import decide
-from leadline.verdict.comparisons.over_time import changes_over_time
-from leadline.verdict.comparisons.pair import Pair
+from leadline.verdict.comparisons.comparisons import changes_over_time
+from leadline.verdict.comparisons.deciding import Pair, decide
 from leadline.verdict.messages import statements
 from leadline.verdict.model import State
 from leadline.workloads.metadata.job import MetadataJob

@@ -12,15 +12,12 @@ from builders import trial_row
 from leadline.errors import SpecError
 from leadline.store.tables import SeriesRow
 from leadline.study.target import CephAccess, TargetFacts
-from leadline.verdict.diagnosis.causes import CauseInTrial, applying, causes, judged, read_causes
+from leadline.verdict.diagnosis.causes import FIGURES, CauseInTrial, applying, causes, judged, read_causes
 from leadline.verdict.diagnosis.ceilings import Ceiling, RateCeilings, TrialSeen, ceilings, should_of
-from leadline.verdict.diagnosis.document import found_json
-from leadline.verdict.diagnosis.figures import FIGURES
 from leadline.verdict.diagnosis.judge import diagnose
-from leadline.verdict.diagnosis.samples import Samples, outlier
-from leadline.verdict.diagnosis.seen.of_trial import figures_of
-from leadline.verdict.diagnosis.seen.values import Figures
-from leadline.verdict.diagnosis.unseen import measured_by
+from leadline.verdict.diagnosis.samples import Figures, Samples, outlier
+from leadline.verdict.diagnosis.section import found_json, measured_by
+from leadline.verdict.diagnosis.trial_figures import figures_of
 
 S = 1_000_000_000
 

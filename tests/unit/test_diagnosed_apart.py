@@ -9,9 +9,8 @@ from builders import trial_row
 
 from leadline.verdict.diagnosis.causes import causes, judged
 from leadline.verdict.diagnosis.judge import diagnose
-from leadline.verdict.diagnosis.samples import Samples
-from leadline.verdict.diagnosis.seen.of_trial import figures_of
-from leadline.verdict.diagnosis.seen.values import Figures
+from leadline.verdict.diagnosis.samples import Figures, Samples
+from leadline.verdict.diagnosis.trial_figures import figures_of
 
 
 def figures(**changes: Any) -> Figures:

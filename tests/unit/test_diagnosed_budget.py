@@ -8,9 +8,9 @@ from test_diagnosed import seen
 
 from leadline.report import render
 from leadline.verdict.diagnosis.budget import REST, LatencyBudget, bar_of, budget_of, nothing_seen
-from leadline.verdict.diagnosis.document import found_json
 from leadline.verdict.diagnosis.judge import diagnose
-from leadline.verdict.diagnosis.seen.values import Figures
+from leadline.verdict.diagnosis.samples import Figures
+from leadline.verdict.diagnosis.section import found_json
 
 REMOTE = frozenset({"load", "client", "host", "network", "osd", "mds", "cluster"})
 LOCAL = frozenset({"load", "client", "host"})

@@ -7,9 +7,8 @@ from dataclasses import replace
 from test_bounds_section import FULL, STOPPED, cell
 from test_diagnosed import seen
 
-from leadline.verdict.diagnosis.by_target import by_target
-from leadline.verdict.diagnosis.of_result import CellDiagnosed
-from leadline.verdict.diagnosis.seen.values import Figures
+from leadline.verdict.diagnosis.results import CellDiagnosed, by_target
+from leadline.verdict.diagnosis.samples import Figures
 
 
 def of(target: str, *figures: Figures) -> list[CellDiagnosed]:

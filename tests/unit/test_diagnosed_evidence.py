@@ -14,9 +14,8 @@ from leadline.store.tables import SeriesRow
 from leadline.study.target import CephAccess, TargetFacts
 from leadline.verdict.diagnosis.causes import applying, causes
 from leadline.verdict.diagnosis.judge import diagnose
-from leadline.verdict.diagnosis.samples import Samples
-from leadline.verdict.diagnosis.seen.of_trial import between, figures_of, operation_s
-from leadline.verdict.diagnosis.seen.values import Figures
+from leadline.verdict.diagnosis.samples import Figures, Samples
+from leadline.verdict.diagnosis.trial_figures import between, figures_of, operation_s
 
 S = 1_000_000_000
 MIB = 1 << 20

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from builders import trial_row
 
-from leadline.verdict.diagnosis.of_result import notes_of
+from leadline.verdict.diagnosis.results import notes_of
 
 
 def said(count: int = 2, sampled: int = 9, **changes: Any) -> str:

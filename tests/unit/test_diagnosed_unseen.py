@@ -7,7 +7,7 @@ import pytest
 from leadline.cli.explain.diagnose import _print_open
 from leadline.verdict.diagnosis.causes import causes, figures_in
 from leadline.verdict.diagnosis.judge import CauseOpen, Diagnosed
-from leadline.verdict.diagnosis.unseen import step_of, steps
+from leadline.verdict.diagnosis.section import step_of, steps
 
 EVERY = tuple(CauseOpen(one, one.needs) for one in causes())
 

@@ -17,8 +17,8 @@ from leadline.observe.mounts.mounts import shown_options
 from leadline.run.watches import DisturbanceWatch
 from leadline.store.tables import TrialRow
 from leadline.study.target import Target, TargetFacts
+from leadline.verdict.cells import judge
 from leadline.verdict.codes.case import Case
-from leadline.verdict.codes.judge import judge
 
 MOUNT = {
     "mount_id": 30,

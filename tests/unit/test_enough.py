@@ -16,7 +16,7 @@ from leadline.analysis.statistics.power import blocks_for
 from leadline.plan.model import Plan, PlannedCell
 from leadline.study.library import load_study
 from leadline.study.target import Target
-from leadline.verdict.comparisons.enough import enough_blocks, planned_level
+from leadline.verdict.comparisons.stopping import enough_blocks, planned_level
 
 WORKS = ("w1", "w2", "w3", "w4", "w5")
 PLAN = Plan(

@@ -25,9 +25,7 @@ from leadline.analysis.statistics.multiplicity import ALPHA, discovery_levels
 from leadline.analysis.statistics.power import blocks_for, smallest_difference, smallest_learned_difference
 from leadline.units import format_ratio_interval
 from leadline.verdict.comparisons.comparisons import compare_targets
-from leadline.verdict.comparisons.deciding import decide
-from leadline.verdict.comparisons.more_blocks import more_statements
-from leadline.verdict.comparisons.pair import Pair
+from leadline.verdict.comparisons.deciding import Pair, decide, more_statements
 from leadline.verdict.model import Comparison
 
 _P_VALUES = st.lists(st.floats(1e-9, 1.0), min_size=1, max_size=20)

@@ -17,8 +17,8 @@ from leadline.report.charts import draw as charts
 from leadline.report.metrics import parts
 from leadline.report.renderers.markdown import to_markdown
 from leadline.store.tables import TrialRow
+from leadline.verdict.cells import judge
 from leadline.verdict.codes.case import Case
-from leadline.verdict.codes.judge import judge
 from leadline.verdict.comparisons.comparisons import compare_targets
 from leadline.verdict.kinds import known_metrics, measure_of, metric_kind
 from leadline.verdict.messages import statements

@@ -10,9 +10,9 @@ from builders import MIB, cell, facts, trial_row
 
 from leadline.analysis.chain import Travel, travel_read, travel_written
 from leadline.study.target import CephAccess, ServerAccess, TargetFacts
+from leadline.verdict.cells import judge
 from leadline.verdict.chains import chains_of
 from leadline.verdict.codes.case import Case
-from leadline.verdict.codes.judge import judge
 
 CLUSTER = CephAccess(conf="/etc/ceph/ceph.conf", name="client.admin")
 SILENT = json.dumps({"osd_read_bytes": "the target has no cluster"})

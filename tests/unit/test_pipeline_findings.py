@@ -21,8 +21,8 @@ from leadline.store.own import StageRow
 from leadline.store.tables import TrialRow
 from leadline.study.target import TargetFacts
 from leadline.tracing.tables import TraceTables, files_schema
+from leadline.verdict.cells import judge
 from leadline.verdict.codes.case import Case
-from leadline.verdict.codes.judge import judge
 from leadline.verdict.comparisons.comparisons import compare_targets
 from leadline.verdict.kinds import measure_of, metric_kind
 from leadline.verdict.model import Cell, Comparison, FigureTable, Quantity, TrialView, Validity

@@ -18,7 +18,7 @@ from leadline.errors import RefusedChangeError, ResultError
 from leadline.tuning.proving.designs import design_of
 from leadline.verdict.proofs.detection import several
 from leadline.verdict.proofs.effects import Effects, StatesDesign, find_effects, stored_design
-from leadline.verdict.proofs.several import alias_words, interaction_sentence, told_sentence
+from leadline.verdict.proofs.messages import alias_words, interaction_sentence, told_sentence
 
 FOUR = ("a", "b", "c", "d")
 

@@ -8,9 +8,15 @@ import pytest
 
 from leadline.analysis.statistics.means import paired_ratio
 from leadline.verdict.proofs.detection import Mechanism, _waited, moved_figure
-from leadline.verdict.proofs.effects import WITH, WITHOUT, StatesDesign, contrast_of_figures
+from leadline.verdict.proofs.effects import (
+    WITH,
+    WITHOUT,
+    StatesDesign,
+    ZeroRatio,
+    contrast_of_figures,
+    zero_ratio,
+)
 from leadline.verdict.proofs.messages import mechanism_sentence
-from leadline.verdict.proofs.zeros import ZeroRatio, zero_ratio
 
 DESIGN = StatesDesign("together", {WITHOUT: frozenset(), WITH: frozenset({"dial"})}, ("dial",))
 SOME, NONE = [5.0, 6.0, 5.5, 5.2], [0.0, 0.0, 0.0, 0.0]

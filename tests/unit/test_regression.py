@@ -11,8 +11,8 @@ import pytest
 from findings_examples import hostile
 from leadline.report import render
 from leadline.report.renderers.exchange import regression_openmetrics, to_junit
-from leadline.verdict.comparisons.regression import Regression, check_of
-from leadline.verdict.model import Cell, Comparison, Findings, Quantity, Validity
+from leadline.verdict.comparisons.two_results import check_of
+from leadline.verdict.model import Cell, Comparison, Findings, Quantity, Regression, Validity
 from openmetrics_grammar import parse
 
 

@@ -13,14 +13,19 @@ from leadline.cli.gate_options import AskedGates
 from leadline.errors import ResultError, SpecError
 from leadline.study.library import load_study
 from leadline.study.study import expand
-from leadline.verdict.model import Cell, Code, JudgedRequirement, Quantity, State, Validity
-from leadline.verdict.requirements.messages import (
+from leadline.verdict.limits import (
     requirement_line,
     requirement_statements,
     requirements_section,
 )
-from leadline.verdict.requirements.met import MeasuredCells, judge_requirements
-from leadline.verdict.requirements.requirements import Requirements, parse_limit, read_requirements
+from leadline.verdict.model import Cell, Code, JudgedRequirement, Quantity, State, Validity
+from leadline.verdict.requirements import (
+    MeasuredCells,
+    Requirements,
+    judge_requirements,
+    parse_limit,
+    read_requirements,
+)
 
 MIB = 1 << 20
 HEAD = "format: leadline.requirements/1\nrequirements:\n"

@@ -16,7 +16,7 @@ from leadline.run import faulted
 from leadline.run.faulted import FaultWatch
 from leadline.store.tables import TrialRow
 from leadline.store.writer import ResultWriter, create_result
-from leadline.verdict.faulted import faults_of
+from leadline.verdict.degraded import faults_of
 
 S = 1_000_000_000
 

@@ -27,8 +27,7 @@ from leadline.tracing.rules import rules as trace_rules
 from leadline.tuning.audit import AuditAsked, SettingSeen, audit
 from leadline.tuning.changes import SettingPlace
 from leadline.tuning.settings import ROLES, settings
-from leadline.verdict.diagnosis.causes import causes
-from leadline.verdict.diagnosis.figures import FIGURES
+from leadline.verdict.diagnosis.causes import FIGURES, causes
 from leadline.verdict.diagnosis.judge import diagnose
 from leadline.watch.causes import judge as judge_watch
 from leadline.watch.causes import rules as watch_rules

@@ -11,10 +11,9 @@ import pytest
 
 from leadline.analysis.models.law import LawOfBlocks, ScalabilityLaw, fit_law, law_of_blocks
 from leadline.verdict.diagnosis.causes import causes
-from leadline.verdict.diagnosis.of_result import CellDiagnosed
+from leadline.verdict.diagnosis.results import CellDiagnosed
 from leadline.verdict.model import Cell, CellShown, Quantity, State, TargetView, Validity
-from leadline.verdict.protections.per_device import PerDevice, per_device_of
-from leadline.verdict.protections.table import protected_section, protections_of
+from leadline.verdict.protections import PerDevice, per_device_of, protected_section, protections_of
 
 NUMBERS = (1.0, 2.0, 4.0, 8.0)
 

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from builders import cell, facts, trial_row
 
+from leadline.verdict.cells import judge
 from leadline.verdict.codes.case import Case
-from leadline.verdict.codes.judge import judge
 from leadline.verdict.model import Code
 
 

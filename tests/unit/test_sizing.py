@@ -19,7 +19,7 @@ from leadline.sizing.designs import (
 )
 from leadline.sizing.hardware import GOODPUT, Catalogue, built_in, read_catalogue
 from leadline.sizing.request import AskedSizing
-from leadline.verdict.requirements.requirements import Requirements, read_requirements
+from leadline.verdict.requirements import Requirements, read_requirements
 
 _EXAMPLES = Path(__file__).parents[2] / "docs" / "examples"
 _HEAD = "format: leadline.requirements/1\nrequirements: {a: {metric: iops, at_least: 5}}\nsizing:\n"

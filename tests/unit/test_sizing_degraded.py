@@ -22,7 +22,7 @@ from leadline.sizing.designs import PerDeviceRate, design_of, designs, device_ti
 from leadline.sizing.hardware import GOODPUT, Catalogue, read_catalogue
 from leadline.sizing.moved import Inputs
 from leadline.sizing.request import AskedSizing
-from leadline.verdict.requirements.requirements import read_requirements
+from leadline.verdict.requirements import read_requirements
 
 _HEAD = "format: leadline.requirements/1\nsizing:\n  capacity: 100 TB\n  protection: ['3', '4+2']\n"
 _BOTH = "  clients: {reads: {clients: 10, read: 300 MB/s}, writes: {clients: 10, write: 100 MB/s}}\n"

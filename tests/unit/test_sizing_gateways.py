@@ -17,7 +17,7 @@ from leadline.errors import SpecError
 from leadline.sizing.gateways import PerGatewayRate, gateway_words, gateways_counted
 from leadline.sizing.request import AskedSizing, protocol_of, protocols
 from leadline.verdict.model import Cell, Quantity, TargetView, Validity
-from leadline.verdict.requirements.requirements import read_requirements
+from leadline.verdict.requirements import read_requirements
 
 _HEAD = "format: leadline.requirements/1\nsizing:\n  capacity: 100 TB\n  protection: ['3']\n  clients:\n"
 _BOTH = (

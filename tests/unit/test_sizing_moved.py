@@ -21,7 +21,7 @@ from leadline.sizing.designs import designs, link_headroom
 from leadline.sizing.hardware import GOODPUT, Catalogue, read_catalogue
 from leadline.sizing.moved import Inputs, changed, sensitivity
 from leadline.sizing.small import Carried, in_small
-from leadline.verdict.requirements.requirements import read_requirements
+from leadline.verdict.requirements import read_requirements
 
 _HEAD = "format: leadline.requirements/1\nsizing:\n  capacity: 100 TB\n  protection: ['3', '4+2']\n"
 _WRITES = "  clients: {a: {clients: 10, write: 100 MB/s}}\n"

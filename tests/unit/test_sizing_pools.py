@@ -18,7 +18,7 @@ from leadline.sizing.hardware import GOODPUT, Catalogue, read_catalogue
 from leadline.sizing.moved import Inputs, sensitivity
 from leadline.sizing.request import AskedSizing
 from leadline.sizing.small import in_small
-from leadline.verdict.requirements.requirements import Requirements, read_requirements
+from leadline.verdict.requirements import Requirements, read_requirements
 
 _HEAD = "format: leadline.requirements/1\nsizing:\n  capacity: 100 TB\n  protection: ['4+2']\n"
 _POOL = "  pools: {metadata: {capacity: 4 TB, class: nvme}}\n"

@@ -20,9 +20,9 @@ from leadline.sizing.hardware import built_in
 from leadline.sizing.moved import Inputs, changed
 from leadline.sizing.request import AskedSizing, MetadataNeed
 from leadline.verdict.diagnosis.judge import Diagnosed
-from leadline.verdict.diagnosis.of_result import CellDiagnosed
+from leadline.verdict.diagnosis.results import CellDiagnosed
 from leadline.verdict.model import Cell, Quantity, Validity
-from leadline.verdict.requirements.requirements import read_requirements
+from leadline.verdict.requirements import read_requirements
 from leadline.workloads.metadata.job import FIRST_BYTE, OPERATIONS
 
 _HEAD = "format: leadline.requirements/1\nsizing:\n  capacity: 100 TB\n  protection: ['3']\n  clients:\n"

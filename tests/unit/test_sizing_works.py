@@ -18,7 +18,7 @@ from leadline.cli.predict.populations import with_works
 from leadline.errors import SpecError, UsageError
 from leadline.sizing.request import AskedSizing, WorkedOut, shown_works
 from leadline.tracing.store import create_trace_result
-from leadline.verdict.requirements.requirements import Requirements
+from leadline.verdict.requirements import Requirements
 
 _HEAD = (
     "format: leadline.requirements/1\nsizing:\n  capacity: 100 TB\n  protection: ['3']\n  clients:\n    a:\n"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from builders import facts, trial_row
 
 from leadline.store.tables import SeriesRow
-from leadline.verdict.sweep.parts import parts_of_plateau
+from leadline.verdict.sweep.detection import parts_of_plateau
 
 S = 1_000_000_000
 

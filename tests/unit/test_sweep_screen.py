@@ -17,9 +17,8 @@ from leadline.study.target import Target, TargetFacts
 from leadline.study.yaml_source import read_study
 from leadline.verdict.model import Cell, State, Validity
 from leadline.verdict.sections.answer import StudyAnswer
-from leadline.verdict.sweep.answer import sweeps_answer
-from leadline.verdict.sweep.detection import SweepFound
-from leadline.verdict.sweep.parts import PlateauPart, PlateauParts
+from leadline.verdict.sweep.detection import PlateauPart, PlateauParts, SweepFound
+from leadline.verdict.sweep.messages import sweeps_answer
 
 MIB = 1 << 20
 STUDY = """format: leadline.study/1

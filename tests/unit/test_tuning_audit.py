@@ -20,7 +20,7 @@ from leadline.tuning.fleet import where_words
 from leadline.tuning.messages import access_words, find_setting, paragraphs
 from leadline.tuning.seen import read_settings_here
 from leadline.tuning.settings import ROLES, Role, Setting, settings
-from leadline.verdict.diagnosis.figures import FIGURES
+from leadline.verdict.diagnosis.causes import FIGURES
 
 VERSIONS = {"kernel": "6.1.0", "ceph": "16.2.15"}
 HERE = SettingPlace()

@@ -21,8 +21,7 @@ from leadline.tuning.validity import (
     refused,
     same_value,
 )
-from leadline.verdict.diagnosis.causes import causes
-from leadline.verdict.diagnosis.figures import FIGURES
+from leadline.verdict.diagnosis.causes import FIGURES, causes
 
 ROW = """
 own.setting:

@@ -10,7 +10,7 @@ import pytest
 from builders import trial_row
 
 from leadline.store.tables import TrialRow
-from leadline.verdict.degraded.states import asked_degraded, moods_of, rebuilt
+from leadline.verdict.degraded import asked_degraded, moods_of, rebuilt
 
 CLEAN = {"pgs": {"active+clean": 25}, "recovering": False, "osds": 4, "osds_up": 4, "degraded_objects": 0}
 DOWN = {**CLEAN, "osds_up": 3}

@@ -14,9 +14,9 @@ from leadline.analysis.metrics import Measured
 from leadline.analysis.statistics.level_shift import Shift, TrialShift
 from leadline.analysis.statistics.means import Estimate
 from leadline.study.work import SteadyState
+from leadline.verdict.cells import judge
 from leadline.verdict.codes.case import Case
 from leadline.verdict.codes.catalogue import catalogue
-from leadline.verdict.codes.judge import judge
 from leadline.verdict.comparisons.comparisons import compare_beside
 from leadline.verdict.comparisons.deciding import outcome_of
 from leadline.verdict.messages import statements

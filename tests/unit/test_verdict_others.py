@@ -14,9 +14,9 @@ from leadline.analysis.cells import CellTable
 from leadline.analysis.metrics import Measured
 from leadline.report.redact import redacted
 from leadline.study.target import CephAccess, ServerAccess
+from leadline.verdict.cells import judge
 from leadline.verdict.codes.case import Case
 from leadline.verdict.codes.implausible import outrunning, overtaking
-from leadline.verdict.codes.judge import judge
 from leadline.verdict.model import Validity
 
 MESSENGERS = json.dumps({"wire_received_bytes": "messengers of the client daemon, process 7"})

@@ -23,8 +23,7 @@ from leadline.study.left_out import LeftOut
 from leadline.study.library import load_study
 from leadline.study.target import Target, TargetFacts
 from leadline.verdict.model import Cell, CellShown, Findings, Quantity, State, TargetView, Validity
-from leadline.verdict.way_words import way_statements
-from leadline.verdict.ways import MeasuredWay, columns_of, ways_of, ways_section, ways_table
+from leadline.verdict.ways import MeasuredWay, columns_of, way_statements, ways_of, ways_section, ways_table
 
 RATES = {"fuse": [100.0, 110.0, 105.0], "lib": [200.0, 221.0, 209.0], "local": [900.0, 1000.0, 950.0]}
 ACCESS = {"fuse": "ceph-fuse", "lib": "libcephfs", "local": "local"}

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from leadline.plan.model import Plan
     from leadline.verdict.gates import Gate, GateOutcome
     from leadline.verdict.model import Findings, JudgedRequirement, State
-    from leadline.verdict.requirements.requirements import Requirements
+    from leadline.verdict.requirements import Requirements
     from leadline.yamlio.yaml_source import Document
 
 
@@ -62,7 +62,7 @@ def read_required(path: Path) -> Requirements:
 
 def read_required_with_places(path: Path) -> tuple[Requirements, Document]:
     """The same with its lines."""
-    from leadline.verdict.requirements.requirements import read_with_places
+    from leadline.verdict.requirements import read_with_places
     from leadline.yamlio.yaml_source import SOURCE_MAX_BYTES
 
     try:
@@ -98,7 +98,7 @@ def check_required(asked: Requirements | None, plan: Plan, say: Callable[[str], 
 def say_required(found: Iterable[JudgedRequirement]) -> None:
     """Each that is not met or undecided, on standard error, as gates are."""
     from leadline.units import printable
-    from leadline.verdict.requirements.messages import deciding
+    from leadline.verdict.limits import deciding
 
     for one in found:
         why, decides = one.why, one.decides

@@ -41,7 +41,7 @@ from leadline.tracing.store import (
 from leadline.tracing.tables import KINDS, ProcessRow, TraceTables, command_words
 from leadline.tracing.times import COLUMNS, OverTime, over_time, over_time_of_heat
 from leadline.tracing.unseen import unseen, unseen_words
-from leadline.verdict.caveats import weighed
+from leadline.verdict.certainty import weighed
 from leadline.verdict.codes.catalogue import catalogue
 from leadline.verdict.model import Cell, Code, Curve, Findings, Quantity, Validity, worst
 from leadline.verdict.private import ARGUMENT, COMMAND, FILE, PATH, private_texts

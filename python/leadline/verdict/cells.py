@@ -1,4 +1,7 @@
-"""Each cell of a result, judged: validity, figures with their intervals, trials and curves."""
+"""Each cell of a result, judged: validity, figures with their intervals, trials and curves.
+
+Each subject's rules of validity have a module in `codes`; thresholds are in `codes.yaml`.
+"""
 
 from __future__ import annotations
 
@@ -12,16 +15,65 @@ from leadline.analysis.search import asked_rate
 from leadline.plan.model import PlannedCell
 from leadline.store.tables import LatencyRow, SeriesRow, TrialRow
 from leadline.verdict.chains import chains_of
-from leadline.verdict.codes.case import Case
-from leadline.verdict.codes.implausible import outrunning, overtaking
-from leadline.verdict.codes.judge import judge
-from leadline.verdict.codes.load import unattributed
-from leadline.verdict.codes.steadiness import is_shift
-from leadline.verdict.degraded.states import asked_degraded
-from leadline.verdict.faulted import fault_spans
+from leadline.verdict.codes.case import Case, Rule
+from leadline.verdict.codes.catalogue import catalogue
+from leadline.verdict.codes.hosts import CLUSTER_RULES, HOST_RULES, HOSTS_RULES
+from leadline.verdict.codes.implausible import IMPLAUSIBLE_RULES, ORIGIN_RULES, outrunning, overtaking
+from leadline.verdict.codes.load import LOAD_RULES, unattributed
+from leadline.verdict.codes.run import (
+    COMPLETENESS_RULES,
+    DATA_RULES,
+    DURATION_RULES,
+    RUN_RULES,
+    SETTINGS_RULES,
+    STEADINESS_RULES,
+    is_shift,
+)
+from leadline.verdict.degraded import asked_degraded, fault_spans
 from leadline.verdict.inputs import Material
 from leadline.verdict.kinds import judged, metric_kind
-from leadline.verdict.model import Cell, CellShown, Curve, Line, Origin, Quantity, TrialView, Validity
+from leadline.verdict.model import (
+    Cell,
+    CellShown,
+    Code,
+    Curve,
+    Line,
+    Origin,
+    Quantity,
+    TrialView,
+    Validity,
+    severity,
+    worst,
+)
+
+# Codes of one severity stand in this order.
+_RULES: tuple[Rule, ...] = (
+    *COMPLETENESS_RULES,
+    *ORIGIN_RULES,
+    *DURATION_RULES,
+    *CLUSTER_RULES,
+    *SETTINGS_RULES,
+    *HOST_RULES,
+    *HOSTS_RULES,
+    *STEADINESS_RULES,
+    *DATA_RULES,
+    *IMPLAUSIBLE_RULES,
+    *LOAD_RULES,
+    *RUN_RULES,
+)
+
+
+def _advised(code: Code, kind: str) -> Code:
+    """The code with a remedy that the kind of work has the options for."""
+    return replace(code, remedy=catalogue()[code.code].remedies.get(kind, code.remedy))
+
+
+def judge(case: Case) -> Validity:
+    """All codes that fire, worst first; the kind of work says which never do."""
+    fired = (code for rule in _RULES for code in rule(case) if code.code not in case.work.exempt)
+    codes = [_advised(code, case.cell.kind) for code in fired]
+    codes.sort(key=lambda code: -severity(code.state))
+    return Validity(worst(code.state for code in codes), tuple(codes))
 
 
 @dataclass(frozen=True)

@@ -21,21 +21,29 @@ from leadline.study.left_out import LeftOut
 from leadline.study.study import Study, deciding_works
 from leadline.verdict import messages
 from leadline.verdict.answers.compose import JudgedStudy, answer_of
-from leadline.verdict.caveats import weighed
 from leadline.verdict.cells import judge_cells
-from leadline.verdict.comparisons.comparisons import compare_beside, compare_targets, compare_within
-from leadline.verdict.comparisons.more_blocks import more_statements
-from leadline.verdict.comparisons.over_time import changes_over_time
-from leadline.verdict.degraded.messages import unclean_statements
-from leadline.verdict.degraded.states import asked_degraded
-from leadline.verdict.diagnosis.of_result import CellDiagnosed, diagnose_cells
+from leadline.verdict.certainty import weighed
+from leadline.verdict.comparisons.comparisons import (
+    changes_over_time,
+    compare_beside,
+    compare_targets,
+    compare_within,
+)
+from leadline.verdict.comparisons.deciding import more_statements
+from leadline.verdict.degraded import asked_degraded, fault_statements, faults_section, unclean_statements
+from leadline.verdict.diagnosis.results import CellDiagnosed, diagnose_cells
 from leadline.verdict.diagnosis.section import bounds_section
-from leadline.verdict.faulted import fault_statements, faults_section
-from leadline.verdict.hosts.messages import host_line, host_statements
-from leadline.verdict.hosts.section import hosts_section
+from leadline.verdict.hosts import host_line, host_statements, hosts_section
 from leadline.verdict.inputs import Material, read_material
 from leadline.verdict.interface import OwnCells
 from leadline.verdict.kinds import kinds
+from leadline.verdict.limits import (
+    requirement_line,
+    requirement_statements,
+    requirements_section,
+    search_statements,
+    searches_section,
+)
 from leadline.verdict.model import (
     Cell,
     Comparison,
@@ -50,35 +58,31 @@ from leadline.verdict.private import PRINTED, private_texts
 from leadline.verdict.proofs.detection import ProofFound, find_proof
 from leadline.verdict.proofs.effects import stored_design
 from leadline.verdict.proofs.messages import proof_answer, proof_section, proof_statements
-from leadline.verdict.protections.per_device import PerDevice, per_device_of
-from leadline.verdict.protections.table import compared_sizes, protected_section
-from leadline.verdict.requirements.messages import (
-    requirement_line,
-    requirement_statements,
-    requirements_section,
+from leadline.verdict.protections import PerDevice, compared_sizes, per_device_of, protected_section
+from leadline.verdict.scaling import (
+    Scaled,
+    find_scaled,
+    scaling_answer,
+    scaling_section,
+    scaling_statements,
 )
-from leadline.verdict.requirements.searches import search_statements, searches_section
-from leadline.verdict.scaling.detection import Scaled, find_scaled
-from leadline.verdict.scaling.messages import scaling_answer, scaling_section, scaling_statements
 from leadline.verdict.sections.answer import StudyAnswer
 from leadline.verdict.sections.section import PROOF_FRAME, STUDY_FRAME, Section
-from leadline.verdict.sweep.answer import sweeps_answer
 from leadline.verdict.sweep.detection import SweepFound, find_sweeps
-from leadline.verdict.sweep.messages import sweep_statements
-from leadline.verdict.sweep.section import sweeps_section
-from leadline.verdict.way_words import way_statements
+from leadline.verdict.sweep.messages import sweep_statements, sweeps_answer, sweeps_section
 from leadline.verdict.ways import (
     EMULATED,
     MeasuredWay,
     WayColumn,
     columns_of,
+    way_statements,
     ways_of,
     ways_section,
     ways_table,
 )
 
 if TYPE_CHECKING:
-    from leadline.verdict.requirements.requirements import Requirements
+    from leadline.verdict.requirements import Requirements
 
 
 def build_findings(
@@ -108,7 +112,7 @@ def build_findings(
         if result.traced:
             return _offered("findings of a trace", result, with_charts=with_charts, base=base)
         if "search" in result.manifest:
-            from leadline.verdict.searches.findings import search_findings  # no study shall wait for it
+            from leadline.verdict.searches import search_findings  # no study shall wait for it
 
             if required is not None:
                 refuse_search(result.path, result.manifest)
@@ -199,8 +203,7 @@ def _with_requirements(found: _Judgement, required: Requirements | None) -> _Jud
     read, stored = found.read, found.read.manifest.get("requirements")
     if required is None and stored is None:
         return found
-    from leadline.verdict.requirements.met import MeasuredCells, judge_requirements
-    from leadline.verdict.requirements.requirements import Requirements
+    from leadline.verdict.requirements import MeasuredCells, Requirements, judge_requirements
 
     asked = required or Requirements.from_json(stored)
     hosts = {

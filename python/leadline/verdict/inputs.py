@@ -17,8 +17,8 @@ from leadline.store.tables import LatencyRow, SeriesRow, TrialRow
 from leadline.study.study import Study
 from leadline.study.target import TargetFacts
 from leadline.study.work import Search
-from leadline.verdict.faulted import faults_meanwhile
-from leadline.verdict.hosts.seen import ONE_HOST, HostsSeen, hosts_seen
+from leadline.verdict.degraded import faults_meanwhile
+from leadline.verdict.hosts import ONE_HOST, HostsSeen, hosts_seen
 from leadline.verdict.kinds import judged, measure_of
 
 _Row = TypeVar("_Row", LatencyRow, SeriesRow)

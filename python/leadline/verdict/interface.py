@@ -1,7 +1,7 @@
 """A kind of work as verdicts see it: its figures, which validity codes apply and how, and what it has to say.
 
 What is said here holds for most kinds; what one does otherwise is in `workloads/<kind>/judge.py`, and
-`workloads.judge` lists them all. Values only: nothing here reads a file.
+`workloads/judge.py` lists them all. Values only: nothing here reads a file.
 """
 
 from __future__ import annotations

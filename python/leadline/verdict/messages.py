@@ -10,9 +10,9 @@ from dataclasses import replace
 
 from leadline.analysis.duration import TimeTaken
 from leadline.units import format_ratio_interval
-from leadline.verdict.answers.certain import confidence_words
-from leadline.verdict.chain_words import chain_statements
-from leadline.verdict.comparisons.learned import FEW_BLOCKS
+from leadline.verdict.certainty import confidence_words
+from leadline.verdict.chains import chain_statements
+from leadline.verdict.comparisons.deciding import FEW_BLOCKS
 from leadline.verdict.kinds import metric_kind, metric_part
 from leadline.verdict.model import UNUSABLE, Cell, Comparison, Outcome, Statement, TargetView, part_label
 

@@ -300,7 +300,7 @@ class Statement:
 
     `says` names its template: each name is used once, and has a checker in `tests/sentences` that works out
     by itself what the sentence states. `cells` are the ids of the cells whose figures it rests on: it is
-    never surer than they are (`verdict/caveats.py`).
+    never surer than they are (`verdict/certainty.py`).
     """
 
     tone: Tone

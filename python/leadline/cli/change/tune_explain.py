@@ -29,8 +29,7 @@ def command(
     from leadline.tuning.document import LIST_FORMAT, setting_json
     from leadline.tuning.messages import find_setting, paragraphs
     from leadline.tuning.settings import settings_with
-    from leadline.verdict.diagnosis.causes import causes
-    from leadline.verdict.diagnosis.figures import FIGURES
+    from leadline.verdict.diagnosis.causes import FIGURES, causes
 
     versions = asked_versions(kernel_version, ceph_version)
     one = find_setting(name, settings_with(own))

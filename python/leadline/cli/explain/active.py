@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from leadline.store.reader import Result
     from leadline.study.study import Study
     from leadline.verdict.diagnosis.experiments import ChosenExperiment, Decided, Prediction
-    from leadline.verdict.diagnosis.of_result import CellDiagnosed
+    from leadline.verdict.diagnosis.results import CellDiagnosed
 
 _BEFORE, _CHANGED = "as_it_was", "changed"
 _BLOCKS, _BLOCKS_MIN = 4, 2
@@ -57,7 +57,7 @@ def decide_by_experiment(directory: Path, wanted: str | None, asked: AskedExperi
     from leadline.store.making import temporary
     from leadline.store.reader import open_result
     from leadline.verdict.diagnosis.experiments import choose, possible
-    from leadline.verdict.diagnosis.of_result import diagnose_result
+    from leadline.verdict.diagnosis.results import diagnose_result
 
     require_trust(directory, "make an experiment by it", trusted=asked.trusted)
     result = open_result(directory)

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from leadline.store.reader import Result
     from leadline.verdict.diagnosis.ceilings import RateCeilings
     from leadline.verdict.diagnosis.judge import CauseNamed, Diagnosed
-    from leadline.verdict.diagnosis.of_result import CellDiagnosed
+    from leadline.verdict.diagnosis.results import CellDiagnosed
 
 _LOOK, _LONGEST = "30s", "2m"
 
@@ -139,8 +139,8 @@ def _live(path: str, duration: str, shown: _OnScreen, *, as_json: bool, use_bpf:
     from leadline.cli.signals import StopRequest
     from leadline.observe.host.host import link_facts, power_facts
     from leadline.observe.mounts.mounts import look
-    from leadline.verdict.diagnosis.document import FORMAT, figures_json, found_json
-    from leadline.verdict.diagnosis.live import Watched, diagnose_live
+    from leadline.verdict.diagnosis.results import Watched, diagnose_live
+    from leadline.verdict.diagnosis.section import FORMAT, figures_json, found_json
     from leadline.watch.figures import watch_facts
     from leadline.watch.sampler import watch
 
@@ -187,8 +187,8 @@ def _of_result(
 
 
 def _of_study(result: Result, wanted: str | None, shown: _OnScreen, *, as_json: bool) -> None:
-    from leadline.verdict.diagnosis.document import FORMAT, cell_json, figures_json
-    from leadline.verdict.diagnosis.of_result import diagnose_result
+    from leadline.verdict.diagnosis.results import diagnose_result
+    from leadline.verdict.diagnosis.section import FORMAT, cell_json, figures_json
 
     found = diagnose_result(result, wanted)
     if as_json:
@@ -205,7 +205,7 @@ def _of_study(result: Result, wanted: str | None, shown: _OnScreen, *, as_json: 
 
 def _print_table(found: tuple[CellDiagnosed, ...], word: str) -> None:
     """By target first, then a line each cell; the rest with --cell. `word` names the result in a shell."""
-    from leadline.verdict.diagnosis.by_target import by_target
+    from leadline.verdict.diagnosis.results import by_target
 
     for words in by_target(found):
         say(words)
@@ -276,7 +276,7 @@ def _print_should(should: RateCeilings | None) -> None:
 
 
 def _print_cause(cause: CauseNamed) -> None:
-    from leadline.verdict.diagnosis.unseen import measured_by
+    from leadline.verdict.diagnosis.section import measured_by
 
     entry = cause.entry
     say(f"  {entry.means}")
@@ -328,7 +328,7 @@ def _print_budget(found: Diagnosed) -> None:
 
 def _print_open(found: Diagnosed, *, whole: bool) -> None:
     """The three steps that settle most causes, or all of them with the names of causes and metrics."""
-    from leadline.verdict.diagnosis.unseen import MOST, steps
+    from leadline.verdict.diagnosis.section import MOST, steps
 
     if not found.open or (not whole and found.named and (found.named[0].share or 0.0) >= 0.5):
         return

@@ -66,7 +66,7 @@ def _until_enough(path: Path, plan: Plan) -> Sequence[str]:
     from leadline.analysis.duration import spent_s
     from leadline.store.reader import open_result
     from leadline.study.study import Study
-    from leadline.verdict.comparisons.enough import enough_blocks
+    from leadline.verdict.comparisons.stopping import enough_blocks
     from leadline.verdict.inputs import tables_of
 
     result = open_result(path)

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from leadline.plan.model import Plan, PlannedCell, Trial
     from leadline.study.study import Study
     from leadline.study.target import TargetFacts
-    from leadline.verdict.comparisons.enough import PlannedLevel
+    from leadline.verdict.comparisons.stopping import PlannedLevel
 
 
 # Stated, not measured: about what ratios on memory, of random and of sequential disk I/O vary by.
@@ -44,7 +44,7 @@ def power_lines(plan: Plan, like: Path | None, metrics: tuple[str, ...]) -> tupl
     """Sentences on the smallest difference, from assumed variations or those of the result `like`."""
     if plan.blocks < 2:
         return ("one block finds no difference: there is no interval",)
-    from leadline.verdict.comparisons.enough import planned_level
+    from leadline.verdict.comparisons.stopping import planned_level
 
     asked = planned_level(plan, metrics)
     count = asked.comparisons

@@ -59,7 +59,7 @@ if TYPE_CHECKING:
     from leadline.study.study import Study
     from leadline.study.target import TargetFacts
     from leadline.verdict.gates import Gate
-    from leadline.verdict.requirements.requirements import Requirements
+    from leadline.verdict.requirements import Requirements
 
 
 def make_films(plan: Plan, stop: StopRequest, quiet: bool) -> bool:

@@ -53,7 +53,7 @@ def calibrated(
 def usable_of(path: Path, clients: int) -> Usable:
     """The cells of a result. Raises UsageError where one is INVALID."""
     from leadline.store.reader import open_result
-    from leadline.verdict.diagnosis.of_result import diagnose_result
+    from leadline.verdict.diagnosis.results import diagnose_result
     from leadline.verdict.model import UNUSABLE
 
     result = open_result(path)

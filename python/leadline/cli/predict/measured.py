@@ -12,9 +12,9 @@ if TYPE_CHECKING:
     from leadline.sizing.gateways import PerGatewayRate, PerRankRate
     from leadline.sizing.request import AskedSizing
     from leadline.store.tables import TrialRow
-    from leadline.verdict.diagnosis.of_result import CellDiagnosed
+    from leadline.verdict.diagnosis.results import CellDiagnosed
     from leadline.verdict.model import Cell, TargetView
-    from leadline.verdict.protections.per_device import PerDevice
+    from leadline.verdict.protections import PerDevice
 
 _SUFFIX = "_iops"
 
@@ -32,9 +32,9 @@ class MeasuredRates:
 def measured_in(results: Sequence[Path], asked: AskedSizing) -> MeasuredRates:
     """Of all results, what is asked for. Raises ResultError for what is no result."""
     from leadline.store.reader import open_result
-    from leadline.verdict.diagnosis.of_result import diagnose_result
+    from leadline.verdict.diagnosis.results import diagnose_result
     from leadline.verdict.findings import build_findings
-    from leadline.verdict.protections.per_device import per_device_of
+    from leadline.verdict.protections import per_device_of
 
     found = MeasuredRates()
     for path in results:

@@ -43,8 +43,7 @@ def command(
     """
     from leadline import units
     from leadline.store.reader import open_result
-    from leadline.verdict.comparisons.copies import in_common
-    from leadline.verdict.comparisons.two_results import apart_from_figures, compare_results
+    from leadline.verdict.comparisons.two_results import apart_from_figures, compare_results, in_common
     from leadline.verdict.kinds import known_metrics
 
     for metric in metrics:

@@ -54,7 +54,7 @@ def command(
     """
     from leadline import units
     from leadline.store.reader import open_result
-    from leadline.verdict.comparisons.regression import check_regression
+    from leadline.verdict.comparisons.two_results import check_regression
     from leadline.verdict.kinds import known_metrics
 
     for metric in metrics:

@@ -1,9 +1,4 @@
-"""From a judged study to its answer: the shape of its question, the figures behind it, what to do next.
-
-The figures that works are asked for, each with the comparison that the question is about.
-
-What would decide the undecided, and what that costs: blocks, and their time.
-"""
+"""From a judged study to its answer: the shape of its question, the figures behind it, what to do next."""
 
 from __future__ import annotations
 
@@ -17,12 +12,10 @@ from leadline.study.left_out import LeftOut
 from leadline.study.schemes import access
 from leadline.study.study import QUESTION_MAX, Study
 from leadline.verdict.answers import messages
-from leadline.verdict.answers.certain import named, usable
-from leadline.verdict.answers.leading import find_leaders
-from leadline.verdict.answers.together import together
+from leadline.verdict.answers.messages import find_leaders, together
+from leadline.verdict.certainty import named, usable
 from leadline.verdict.comparisons.comparisons import asked_metrics
-from leadline.verdict.comparisons.learned import FEW_BLOCKS
-from leadline.verdict.comparisons.more_blocks import LARGEST, MOST_BLOCKS, difference_words
+from leadline.verdict.comparisons.deciding import FEW_BLOCKS, LARGEST, MOST_BLOCKS, difference_words
 from leadline.verdict.interface import KindAnswer
 from leadline.verdict.kinds import metric_kind, metric_part
 from leadline.verdict.model import UNUSABLE, Cell, Comparison, Quantity, TargetView, part_label

@@ -2,21 +2,167 @@
 
 Each function answers one shape of question. A factor is the bound of its interval next to 1, never an
 estimate; figures are named only where nothing is compared.
+
+The first of each work by its figure is held against all others, and all these comparisons of a study are
+decided together. That the best was chosen by what was measured does no harm: a two-sided comparison of the
+winner with the others keeps its level (Hung and Fithian, "Rank verification for exponential families", Annals
+of Statistics 47, 2019).
+
+Works are many and blocks are few, so all works are taken together as well: of each block the works'
+logarithmic ratios are averaged, and these means, one a block, are compared as any figure is.
 """
 
 from __future__ import annotations
 
+import math
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 
+from leadline.analysis.cells import CellTable, compare_cells
+from leadline.analysis.statistics.means import paired_ratio
 from leadline.units import format_quantity
-from leadline.verdict.answers.certain import clauses, factor_words, named, split, times, usable
-from leadline.verdict.answers.leading import Leader
-from leadline.verdict.answers.together import Together
+from leadline.verdict.certainty import clauses, factor_words, named, split, times, usable
+from leadline.verdict.comparisons.deciding import Pair, decide
 from leadline.verdict.kinds import metric_kind
-from leadline.verdict.model import UNUSABLE, Comparison
+from leadline.verdict.model import UNUSABLE, Comparison, worst
 from leadline.verdict.sections.answer import AskedFigure
+
+WORKS_MIN = 6
+BLOCKS_MIN = 3
+
+
+@dataclass(frozen=True)
+class Together:
+    """Over so many works `target` is better than the base, or worse; `factor` is what is certain of it."""
+
+    target: str
+    works: int
+    better: bool
+    factor: float
+
+
+def together(
+    figures: Sequence[AskedFigure], base: str, tables: Mapping[str, CellTable], alpha: float
+) -> tuple[Together, ...]:
+    """Each target that is told apart from `base` so, though most of its works are not by themselves.
+
+    `alpha` is shared by the targets that are asked about.
+    """
+    anchors = {(one.work, one.metric): one for one in figures if one.target == base}
+    rows: dict[str, list[tuple[AskedFigure, AskedFigure]]] = {}
+    for one in figures:
+        anchor = anchors.get((one.work, one.metric))
+        if one.target != base and anchor and _counts(one) and _counts(anchor):
+            rows.setdefault(one.target, []).append((anchor, one))
+    asked = {target: pairs for target, pairs in rows.items() if _is_open(pairs)}
+    found = [_mean_over_all(target, pairs, tables, alpha / len(asked)) for target, pairs in asked.items()]
+    return tuple(one for one in found if one)
+
+
+def _is_open(pairs: Sequence[tuple[AskedFigure, AskedFigure]]) -> bool:
+    undecided = sum(one.comparison is None or one.comparison.verdict == "undecided" for _, one in pairs)
+    return len(pairs) >= WORKS_MIN and 2 * undecided > len(pairs)
+
+
+def _mean_over_all(
+    target: str,
+    pairs: Sequence[tuple[AskedFigure, AskedFigure]],
+    tables: Mapping[str, CellTable],
+    alpha: float,
+) -> Together | None:
+    sides = [[_by_block(one, tables) for one in side] for side in zip(*pairs, strict=True)]
+    blocks = sorted(set.intersection(*(set(values) for side in sides for values in side)))
+    if len(blocks) < BLOCKS_MIN:
+        return None
+    means = [[_mean([values[block] for values in side]) for block in blocks] for side in sides]
+    ratio = paired_ratio(means[0], means[1], blocks)
+    estimate = ratio.estimate(alpha) if ratio else None
+    if (
+        estimate is None
+        or estimate.low is None
+        or estimate.high is None
+        or estimate.low <= 1 <= estimate.high
+    ):
+        return None
+    better = estimate.low > 1
+    return Together(target, len(pairs), better, estimate.low if better else 1 / estimate.high)
+
+
+def _by_block(figure: AskedFigure, tables: Mapping[str, CellTable]) -> dict[int, float]:
+    """A cell's figure in each block, as more is better; nothing of a block without one."""
+    table = tables.get(figure.cell)
+    values = {
+        block: measured.values[figure.metric]
+        for block, measured in (table.by_block.items() if table else ())
+        if measured.values.get(figure.metric, 0) > 0
+    }
+    return values if figure.higher_is_better else {block: 1 / value for block, value in values.items()}
+
+
+def _mean(values: Sequence[float]) -> float:
+    return math.exp(math.fsum(map(math.log, values)) / len(values))
+
+
+@dataclass(frozen=True)
+class Leader:
+    """The first of a work. `compared` are its ratios to each of `others`."""
+
+    figure: AskedFigure
+    others: tuple[str, ...]
+    compared: tuple[Comparison, ...]
+
+    @property
+    def decided(self) -> bool:
+        """It is before every other one for certain."""
+        return all(one.verdict == "faster" for one in self.compared)
+
+    @property
+    def lead(self) -> float:
+        """How many times it is before the next at least."""
+        return min(one.least_factor for one in self.compared)
+
+    @property
+    def in_front(self) -> tuple[str, ...]:
+        """It, and those that are not told apart from it."""
+        pairs = zip(self.others, self.compared, strict=True)
+        return (self.figure.target, *(other for other, one in pairs if one.verdict != "faster"))
+
+
+def find_leaders(
+    figures: Sequence[AskedFigure],
+    passed_by: frozenset[str],
+    tables: Mapping[str, CellTable],
+    margin: float,
+    alpha: float,
+) -> tuple[Leader, ...]:
+    """The first of each work that several targets have figures of; those in `passed_by` are no choice."""
+    chosen: list[tuple[AskedFigure, tuple[str, ...], list[Pair]]] = []
+    for work in dict.fromkeys(one.work for one in figures):
+        own = [one for one in figures if one.work == work and _counts(one)]
+        remote = [one for one in own if one.target not in passed_by]
+        ranked = sorted(remote or own, key=_value, reverse=all(one.higher_is_better for one in own))
+        if len(ranked) > 1:
+            names = tuple(other.target for other in ranked[1:])
+            chosen.append((ranked[0], names, [_pair(ranked[0], other, tables) for other in ranked[1:]]))
+    decided = iter(decide([pair for *_, pairs in chosen for pair in pairs], margin, alpha))
+    return tuple(Leader(best, names, tuple(next(decided) for _ in pairs)) for best, names, pairs in chosen)
+
+
+def _counts(figure: AskedFigure) -> bool:
+    return figure.leads and figure.quantity.value is not None and figure.state not in UNUSABLE
+
+
+def _value(figure: AskedFigure) -> float:
+    return figure.quantity.value or 0.0
+
+
+def _pair(best: AskedFigure, other: AskedFigure, tables: Mapping[str, CellTable]) -> Pair:
+    sides = [tables.get(one.cell) for one in (other, best)]
+    ratio = compare_cells(sides[0], sides[1], best.metric) if sides[0] and sides[1] else None
+    state = worst((best.state, other.state))
+    return Pair(best.work, other.cell, best.cell, best.metric, ratio, state)
+
 
 _TARGETS = 3  # with a clause of their own
 _ALIKE = 8  # targets named in a sentence about all of them
@@ -206,13 +352,13 @@ def figures_alone(figures: Sequence[AskedFigure]) -> str:
     every = [one for one in figures if one.leads]
     target = shown[0].target
     if len(shown) <= _FIGURES:
-        parts = [f"{_value(one)} in {one.work}" for one in shown]
+        parts = [f"{_value_words(one)} in {one.work}" for one in shown]
     else:
         parts = []
         for unit in dict.fromkeys(one.quantity.unit for one in shown):
             own = sorted((one for one in shown if one.quantity.unit == unit), key=_size)
-            ends = f"{_value(own[0])} ({own[0].work}) to {_value(own[-1])} ({own[-1].work})"
-            parts.append(f"{ends}" if len(own) > 1 else f"{_value(own[0])} in {own[0].work}")
+            ends = f"{_value_words(own[0])} ({own[0].work}) to {_value(own[-1])} ({own[-1].work})"
+            parts.append(f"{ends}" if len(own) > 1 else f"{_value_words(own[0])} in {own[0].work}")
     lost = len(every) - len(shown)
     rest = f" {lost} of {len(every)} works have no figure to use." if lost else ""
     return f"{target} gives {', '.join(parts)}.{rest}"
@@ -222,5 +368,5 @@ def _size(figure: AskedFigure) -> float:
     return figure.quantity.value or 0.0
 
 
-def _value(figure: AskedFigure) -> str:
+def _value_words(figure: AskedFigure) -> str:
     return format_quantity(figure.quantity.value, figure.quantity.unit)

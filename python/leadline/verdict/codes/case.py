@@ -10,7 +10,7 @@ from leadline.analysis.statistics.level_shift import TrialShift
 from leadline.plan.model import PlannedCell
 from leadline.store.tables import TrialRow
 from leadline.study.target import TargetFacts
-from leadline.verdict.hosts.seen import ONE_HOST, HostsSeen
+from leadline.verdict.hosts import ONE_HOST, HostsSeen
 from leadline.verdict.interface import JudgedWork
 from leadline.verdict.kinds import judged
 from leadline.verdict.model import Code

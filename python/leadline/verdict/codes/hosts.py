@@ -1,17 +1,168 @@
-"""Many hosts as one: whether all of them came to the end, began together, are alike, and are as fast."""
+"""Rules on the hosts and the cluster: this host and its clocks, many hosts as one, and the cluster's state,
+as seen at the start and the end of each trial and by samples between.
+"""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from leadline.analysis.cells import worst_trial
 from leadline.store.by_host import HOST_LOST
 from leadline.store.tables import TrialRow
-from leadline.units import format_duration, format_ratio_interval
+from leadline.units import format_duration, format_rate, format_ratio_interval
 from leadline.verdict.codes.case import Case, Rule
 from leadline.verdict.codes.catalogue import catalogue
-from leadline.verdict.hosts.seen import stragglers
+from leadline.verdict.degraded import moods_of
+from leadline.verdict.hosts import stragglers
 from leadline.verdict.model import Code
+
+
+def _memory_target(case: Case) -> Iterator[Code]:
+    if case.facts.in_memory:
+        yield catalogue()["memory_target"].fire(f"{case.facts.mount_point} is {case.facts.file_system}")
+
+
+def _generator_saturated(case: Case) -> Iterator[Code]:
+    if not case.facts.has_storage:
+        return  # there the generator is what is measured
+    kind = catalogue()["generator_saturated"]
+    busy, trial = worst_trial(case.good, lambda row: row.busy_share_max)
+    if busy >= kind.thresholds["busy_share"]:
+        yield kind.fire(f"a thread was on CPU {min(busy, 1):.0%} of the time in {trial}")
+    late_ms, trial = worst_trial(case.good, _own_late_ms)
+    if late_ms >= kind.thresholds["own_late_ms"]:
+        yield kind.fire(
+            f"operations began {late_ms:.3g} ms late on average in {trial}, not waiting for storage"
+        )
+
+
+def _own_late_ms(trial: TrialRow) -> float | None:
+    """Lateness that the pacer itself caused; waiting for a slow target is not the generator's fault."""
+    late_ns = (json.loads(trial.summary).get("pacer") or {}).get("own_late_ns_mean")
+    return None if late_ns is None else float(late_ns) / 1e6
+
+
+def _host_cpu_saturated(case: Case) -> Iterator[Code]:
+    kind = catalogue()["host_cpu_saturated"]
+    busy, trial = worst_trial(case.good, lambda row: row.cpu_busy_share)
+    if busy >= kind.thresholds["busy_share"] and case.facts.has_storage:
+        yield kind.fire(f"the host's CPUs were busy {busy:.0%} of the time in {trial}")
+
+
+def _throttled(case: Case) -> Iterator[Code]:
+    count, trial = worst_trial(case.good, lambda row: row.cgroup_throttled)
+    if count > 0:
+        yield catalogue()["throttled"].fire(f"the control group was throttled {count:.0f} times in {trial}")
+    limit = case.max_rate_bytes_per_s
+    if limit and case.good:
+        rate = max((t.read_bytes + t.write_bytes) / max(t.measured_ns / 1e9, 1e-9) for t in case.good)
+        kind = catalogue()["throttled"]
+        if rate >= kind.thresholds["rate_share"] * limit:
+            yield kind.fire(f"the study's limit of {format_rate(limit)} was reached")
+
+
+def _noisy_host(case: Case) -> Iterator[Code]:
+    kind = catalogue()["noisy_host"]
+    steal, trial = worst_trial(case.good, lambda row: row.cpu_steal_share)
+    if steal >= kind.thresholds["steal_share"]:
+        yield kind.fire(f"{steal:.0%} of the CPUs' time was stolen in {trial}")
+
+
+def _worker_stopped(case: Case) -> Iterator[Code]:
+    """By the word of the worker's parent, to which the kernel tells each stop: a busy host stops nobody."""
+    kind = catalogue()["worker_stopped"]
+    stopped_ns, trial = worst_trial(case.good, lambda row: row.stopped_ns)
+    if stopped_ns <= 0:
+        return
+    whole_ns = next(row.ramp_ns + row.measured_ns for row in case.good if row.trial == trial)
+    share = stopped_ns / max(whole_ns, 1)
+    words = f"a signal (SIGSTOP or the like) had the worker of {trial} stopped for"
+    yield kind.fire(
+        f"{words} {format_duration(stopped_ns / 1e9)} of {format_duration(whole_ns / 1e9)}",
+        worse=share >= kind.thresholds["share_invalid"],
+    )
+
+
+def _clock_skew(case: Case) -> Iterator[Code]:
+    kind = catalogue()["clock_skew"]
+    skew_ns, trial = worst_trial(case.good, lambda row: None if row.hosts else row.start_skew_ns)
+    if skew_ns > kind.thresholds["seconds"] * 1e9:
+        yield kind.fire(f"the jobs of {trial} began within {skew_ns / 1e9:.3g} s")
+
+
+HOST_RULES: tuple[Rule, ...] = (
+    _memory_target,
+    _generator_saturated,
+    _host_cpu_saturated,
+    _throttled,
+    _noisy_host,
+    _clock_skew,
+    _worker_stopped,
+)
+
+
+# A cluster with room on average may hold one OSD, or a pool with a quota, that has none.
+_FULL_CHECKS = frozenset(
+    f"{what}_{how}" for what in ("OSD", "POOL") for how in ("NEARFULL", "NEAR_FULL", "BACKFILLFULL", "FULL")
+)
+
+
+def _cluster(case: Case) -> Iterator[Code]:
+    """Codes on the cluster's state; where it was not to be clean, that it was not is none of them."""
+    seen: dict[str, str] = {}
+    for trial in case.good:
+        for moment, text in (("start", trial.start_state), ("end", trial.end_state)):
+            state = json.loads(text)
+            if state:
+                for code, evidence in _cluster_problems(state, degraded=case.degraded):
+                    seen.setdefault(code, f"at the {moment} of {trial.trial}: {evidence}")
+    for trial in case.good:
+        for code, count, what in (
+            ("cluster_not_clean", trial.pgs_not_clean_max, "not clean"),
+            ("scrub_or_recovery", trial.pgs_scrubbing_max, "scrubbing"),
+        ):
+            if count and not (case.degraded and code == "cluster_not_clean"):
+                seen.setdefault(code, f"during {trial.trial}: {count} PGs {what}")
+    for code, evidence in seen.items():
+        yield catalogue()[code].fire(evidence)
+
+
+def _as_asked(case: Case) -> Iterator[Code]:
+    """Where the cluster was not to be clean: that it was, or could not be asked."""
+    if not case.degraded or not case.good or not (case.facts.ceph or case.facts.on_cluster):
+        return
+    moods = {trial.trial: moods_of(trial) for trial in case.good}
+    unlike = [name for name, found in moods.items() if not found or "clean" in found]
+    if unlike:
+        what = "saw a clean cluster" if moods[unlike[0]] else "could not ask the cluster"
+        yield catalogue()["cluster_not_degraded"].fire(
+            f"{len(unlike)} of {len(moods)} trials, {unlike[0]} first, {what}"
+        )
+
+
+def _cluster_problems(state: Mapping[str, Any], *, degraded: bool) -> Iterator[tuple[str, str]]:
+    unclean = {n: c for n, c in state["pgs"].items() if not {"active", "clean"} <= set(n.split("+"))}
+    down = state["osds"] is not None and state["osds_up"] is not None and state["osds_up"] < state["osds"]
+    if unclean and not degraded:
+        yield "cluster_not_clean", ", ".join(f"{count} PGs {name}" for name, count in unclean.items())
+    elif down and not degraded:
+        yield "cluster_not_clean", f"{state['osds_up']} of {state['osds']} OSDs were up"
+    recovering = state["recovering"] and not degraded
+    if state["scrubbing"] or recovering:
+        what = "recovery" if recovering else f"{state['scrubbing']} PGs scrubbing"
+        yield "scrub_or_recovery", what
+    used, near = state["used_share"], state["nearfull_share"]
+    full = {code: text for code, text in state["checks"].items() if code in _FULL_CHECKS}
+    if full:
+        yield "nearly_full", ", ".join(f"{code}: {text}" for code, text in full.items())
+    elif used is not None and near is not None and used >= near:
+        yield "nearly_full", f"{used:.0%} used, nearfull at {near:.0%}"
+
+
+CLUSTER_RULES: tuple[Rule, ...] = (_cluster, _as_asked)
+
 
 # What makes figures of two hosts different ones; of the first a study must not be made at all.
 _ALIKE = ("leadline", "python", "kernel", "cpus", "memory_bytes")
@@ -130,4 +281,4 @@ def _time(ns: int) -> str:
     return format_duration(ns / 1e9)
 
 
-RULES: tuple[Rule, ...] = (_host_lost, _start_skew, _clock_unsure, _hosts_differ, _straggler)
+HOSTS_RULES: tuple[Rule, ...] = (_host_lost, _start_skew, _clock_unsure, _hosts_differ, _straggler)

@@ -240,4 +240,4 @@ _SHARED = (
         ("store_written_bytes",),
     ),
 )
-RULES: tuple[Rule, ...] = (other_load,)
+LOAD_RULES: tuple[Rule, ...] = (other_load,)

@@ -1,4 +1,6 @@
-"""Doubts about the run itself: samples lost, a host that is emulated, a replay that went otherwise."""
+"""Rules on the run itself: what became of its trials and data, whether they were enough, long and steady,
+and had their settings.
+"""
 
 from __future__ import annotations
 
@@ -6,10 +8,140 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from leadline.analysis.statistics.level_shift import TrialShift
+from leadline.units import format_duration, format_quantity
 from leadline.verdict.codes.case import Case, Rule
 from leadline.verdict.codes.catalogue import catalogue
-from leadline.verdict.faulted import conditions, faults_of
+from leadline.verdict.codes.hosts import is_lost
+from leadline.verdict.degraded import conditions, faults_of
 from leadline.verdict.model import Code
+
+
+def _no_steady_state(case: Case) -> Iterator[Code]:
+    asked = case.cell.steady
+    bad = [trial for trial in case.good if trial.steady is False]
+    if asked is None or not bad:
+        return
+    trial = bad[0]
+    if trial.steady_range is None or trial.steady_slope is None:
+        seen = "the trial was too short, or the rate was 0"
+    else:
+        seen = (
+            f"the last {asked.windows} windows of {format_duration(asked.window / 1e9)} spread by"
+            f" {trial.steady_range:.1%} of their mean (at most {asked.range:.1%}) and their line"
+            f" of best fit moved by {trial.steady_slope:.1%} (at most {asked.slope:.1%})"
+        )
+    yield catalogue()["no_steady_state"].fire(f"{len(bad)} of {len(case.good)} trials; {trial.trial}: {seen}")
+
+
+def _level_shift(case: Case) -> Iterator[Code]:
+    """At least half of the trials, each at its own level: by Rueger's inequality (1978) the chance that they
+    all err is at most twice that level, however they depend on each other."""
+    limit = catalogue()["level_shift"].thresholds
+    found = [(name, case.shifts[name]) for trial in case.good if (name := trial.trial) in case.shifts]
+    shifted = [(name, one) for name, one in found if is_shift(one)]
+    if not shifted or len(shifted) < limit["share_of_trials"] * len(found):
+        return
+    name, one = min(shifted, key=lambda item: item[1].shift.p_value)
+    before, after = (format_quantity(value, "1/s") for value in (one.shift.before, one.shift.after))
+    yield catalogue()["level_shift"].fire(
+        f"{len(shifted)} of {len(found)} trials; {name}: {before} until {one.at_s:.3g} s, {after} from there"
+        f" on (p = {one.shift.p_value:.1g})"
+    )
+
+
+def is_shift(found: TrialShift) -> bool:
+    """Whether a trial's step is larger than chance makes it, and large enough to matter."""
+    limit = catalogue()["level_shift"].thresholds
+    return found.shift.p_value <= limit["p_value"] and found.shift.size >= limit["size"]
+
+
+STEADINESS_RULES: tuple[Rule, ...] = (_no_steady_state, _level_shift)
+
+
+def _not_in_force(case: Case) -> Iterator[Code]:
+    """One trial is enough: its figures are of the other state, and blocks pair them with the wrong one."""
+    for trial in case.good:
+        said: Mapping[str, Any] = json.loads(trial.states) if trial.states else {}
+        for moment in ("before", "after"):
+            for name, read in said.get(moment, {}).items():
+                if read["found"] is None:
+                    why = read.get("reason") or "no reason is known"
+                    yield _fired(f"{moment} {trial.trial} {name} could not be read: {why}")
+                    return
+                if read["found"] != read["wanted"]:
+                    yield _fired(f"{moment} {trial.trial} {name} was {read['found']}, not {read['wanted']}")
+                    return
+
+
+def _fired(evidence: str) -> Code:
+    return catalogue()["setting_not_in_force"].fire(evidence)
+
+
+SETTINGS_RULES: tuple[Rule, ...] = (_not_in_force,)
+
+
+def _few_blocks(case: Case) -> Iterator[Code]:
+    kind = catalogue()["few_blocks"]
+    if case.cell.swept is not None:
+        return  # its neighbours tell how far it scatters
+    count = len({trial.block for trial in case.good})
+    if 0 < count < kind.thresholds["blocks"]:
+        yield kind.fire(f"{count} {'block was' if count == 1 else 'blocks were'} completed")
+
+
+def _too_short(case: Case) -> Iterator[Code]:
+    kind = catalogue()["too_short"]
+    found = case.work.too_short(case, kind.thresholds) if case.good else None
+    if found is not None:
+        evidence, invalid = found
+        yield kind.fire(evidence, worse=invalid)
+
+
+DURATION_RULES: tuple[Rule, ...] = (_few_blocks, _too_short)
+
+
+def _compressible(case: Case) -> Iterator[Code]:
+    words = case.work.compressible(case.cell.job)
+    if words is not None and case.facts.has_storage:
+        yield catalogue()["compressible_data"].fire(f"the study asked for it: {words}")
+
+
+DATA_RULES: tuple[Rule, ...] = (_compressible,)
+
+
+def _completeness(case: Case) -> Iterator[Code]:
+    if not case.trials:
+        reason = case.not_run_reason or "the run ended before it was measured"
+        yield catalogue()["not_run"].fire(reason)
+    elif len(case.trials) < case.blocks_planned:
+        evidence = f"{len(case.trials)} of {case.blocks_planned} blocks"
+        yield catalogue()["incomplete"].fire(
+            f"{evidence}: {case.not_run_reason}" if case.not_run_reason else evidence
+        )
+
+
+def _errors(case: Case) -> Iterator[Code]:
+    bad = [trial for trial in case.trials if trial.state != "complete"]
+    failed = [trial for trial in bad if "(verify)" in (trial.error or "")]
+    if failed:
+        yield catalogue()["verification_failed"].fire(f"{failed[0].trial}: {failed[0].error}")
+    others = [trial for trial in bad if trial not in failed and not is_lost(trial)]
+    if others:
+        yield catalogue()["errors"].fire(
+            f"{len(others)} of {len(case.trials)} trials; {others[0].trial}: {others[0].error}"
+        )
+
+
+def _unwritten_blocks(case: Case) -> Iterator[Code]:
+    count = sum(trial.unwritten_blocks for trial in case.good)
+    if count:
+        yield catalogue()["unwritten_blocks"].fire(
+            f"{count} blocks of 4 KiB were read that were never written"
+        )
+
+
+COMPLETENESS_RULES: tuple[Rule, ...] = (_completeness, _errors, _unwritten_blocks)
 
 
 def _events_lost(case: Case) -> Iterator[Code]:
@@ -107,7 +239,7 @@ def _public(option: str) -> str:
     return option if not equals or value.isdigit() else name
 
 
-RULES: tuple[Rule, ...] = (
+RUN_RULES: tuple[Rule, ...] = (
     _events_lost,
     _emulated_host,
     _imported,

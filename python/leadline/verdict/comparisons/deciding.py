@@ -1,19 +1,181 @@
-"""From ratios to words: faster, slower, the same within a margin, or undecided."""
+"""From ratios to words: faster, slower, the same within a margin, or undecided; and what more blocks would
+tell.
+
+Ratios of few blocks have intervals that rest on how much all cells of the study scatter.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from leadline.analysis.statistics.lopsided import lopsided
-from leadline.analysis.statistics.means import Estimate
+from leadline.analysis.statistics.means import Estimate, Ratio
 from leadline.analysis.statistics.multiplicity import ALPHA, discovery_levels, holm_levels
-from leadline.verdict.answers.certain import confidence_words
-from leadline.verdict.comparisons.learned import Learned, assumption, learn
-from leadline.verdict.comparisons.more_blocks import more_blocks
-from leadline.verdict.comparisons.pair import Pair
+from leadline.analysis.statistics.power import smallest_difference
+from leadline.units import format_duration
+from leadline.verdict.certainty import confidence_words
 from leadline.verdict.kinds import metric_kind, metric_part
-from leadline.verdict.model import UNUSABLE, Comparison, Outcome
+from leadline.verdict.model import UNUSABLE, Comparison, MoreBlocks, Outcome, State, Statement
+
+_STEPS = (6, 12, 24)
+_WANTED = 0.2  # a difference that most would want to be told
+LARGEST = 2.0  # differences beyond a factor of 3 need no more blocks to be seen
+MOST_BLOCKS = _STEPS[-1]
+
+
+def more_blocks(ratio: Ratio, level: float) -> MoreBlocks | None:
+    """The fewest more blocks that tell a difference of 20 %, in four of five studies; else the most of them,
+    and what these tell. None where blocks do not pair, or scatter too much.
+    """
+    if len(ratio.series) != 1 or not ratio.logarithms:
+        return None
+    variation = float(ratio.series[0].scale[0])
+    found = None
+    for more in _STEPS:
+        tells = smallest_difference(ratio.count + more, variation, level)
+        if tells is not None and tells <= LARGEST:
+            found = MoreBlocks(more, tells)
+        if found is not None and found.tells <= _WANTED:
+            break
+    return found
+
+
+def more_statements(comparisons: Sequence[Comparison], block_s: float | None) -> Iterator[Statement]:
+    """One sentence: what is undecided, and what it would take. `block_s` is how long a block took."""
+    undecided = [one for one in comparisons if one.more is not None]
+    if not undecided:
+        return
+    words = []
+    for more in _STEPS:
+        tells = [one.more.tells for one in undecided if one.more is not None and one.more.blocks == more]
+        if tells:
+            cost = f" in about {format_duration(60 * math.ceil(more * block_s / 60))}" if block_s else ""
+            words.append(f"{more} more{cost} would tell {difference_words(max(tells))} in {len(tells)}")
+    yield Statement(
+        "caution",
+        f"{len(undecided)} of {len(comparisons)} comparisons inconclusive, too few blocks:"
+        f" {'; '.join(words)}.",
+        tuple(
+            f"{one.work} {one.metric}, {one.other}: {one.more.blocks} more blocks would tell"
+            f" {difference_words(one.more.tells)}"
+            for one in undecided
+            if one.more is not None
+        ),
+        says="more_blocks_tell",
+    )
+
+
+def difference_words(difference: float) -> str:
+    """Rounded up to a figure that is easily remembered: 3 %, 20 %, a factor of 2."""
+    if difference > 0.95:
+        return f"a factor of {math.ceil(2 * (1 + difference)) / 2:.3g}"
+    step = 0.01 if difference < 0.1 else 0.05
+    return f"{100 * math.ceil(difference / step - 1e-9) * step:.0f} %"
+
+
+# Below this many blocks the interval is only as good as its assumptions: nothing can test them.
+FEW_BLOCKS = 6
+
+
+@dataclass(frozen=True)
+class Learned:
+    """A ratio with what its interval rests on, in words; `unlike` the others it keeps its own interval."""
+
+    ratio: Ratio | None
+    basis: str | None = None
+    unlike: bool = False
+
+
+def learn(pairs: Mapping[int, Pair]) -> dict[int, Learned]:
+    """Those that can be learned of, by the keys of `pairs`: paired ratios over the same few blocks.
+
+    Rates and percentiles are learned of apart: a percentile scatters otherwise.
+    """
+    from leadline.analysis.statistics.moderated import BLOCKS
+
+    groups: dict[tuple[bool, tuple[int, ...]], dict[int, tuple[Pair, Ratio]]] = {}
+    for key, pair in pairs.items():
+        ratio = pair.ratio
+        if ratio is not None and ratio.sides and len(ratio.blocks) in BLOCKS:
+            group = groups.setdefault((metric_kind(pair.metric).asked, ratio.blocks), {})
+            group[key] = (pair, ratio)
+    return {
+        key: learned
+        for group in groups.values()
+        for key, learned in zip(group, _of_group(list(group.values())), strict=True)
+    }
+
+
+def _of_group(pairs: Sequence[tuple[Pair, Ratio]]) -> list[Learned]:
+    import numpy as np
+
+    from leadline.analysis.statistics.moderated import moderate
+
+    cells: dict[tuple[str, str, str], tuple[float, ...]] = {}
+    ratios = [ratio for _, ratio in pairs]
+    for pair, ratio in pairs:
+        for name, side in zip((pair.base, pair.other), ratio.sides, strict=True):
+            cells[pair.work, pair.metric, name] = side
+    targets, bases = [pair.other for pair, _ in pairs], [_trial(pair) for pair, _ in pairs]
+    found = moderate(
+        np.array([ratio.logarithms for ratio in ratios]), targets, bases, np.array(list(cells.values()))
+    )
+    count = len({(work, name) for work, _, name in cells})
+    return [
+        Learned(
+            replace(ratio, series=(found.means[at],)),
+            _words(ratio.count, count, found.refused, unlike=at in found.unlike),
+            at in found.unlike,
+        )
+        for at, ratio in enumerate(ratios)
+    ]
+
+
+def _trial(pair: Pair) -> str:
+    """The trials that a ratio shares with others: operations of a work are measured in the same ones."""
+    return f"{pair.base} {pair.work}"
+
+
+def _words(blocks: int, cells: int, refused: str | None, *, unlike: bool) -> str | None:
+    """What the intervals of few blocks rest on; None where that is what they always rest on."""
+    few = f"{blocks} blocks: " if blocks < FEW_BLOCKS else ""
+    if refused:
+        return f"{assumption(blocks)} ({refused})" if few else None
+    if unlike:
+        return f"{few}scatters unlike the other cells: its interval rests on its own blocks"
+    return f"{'few blocks' if few else f'{blocks} blocks'}: spread learned from all {cells} cells"
+
+
+def assumption(blocks: int) -> str | None:
+    """What the interval of a ratio's own blocks rests on, where that needs saying."""
+    if blocks < 2:
+        return "one block gives no interval"
+    if blocks < FEW_BLOCKS:
+        return (
+            f"{blocks} blocks: rests on the assumption that ratios are lognormal and blocks hardly correlated"
+        )
+    return None
+
+
+@dataclass(frozen=True)
+class Pair:
+    """Two cells in one metric, before it is known at which confidence they are compared.
+
+    `weight` is the comparison's share of the chance to err; `basis` says what the interval rests on
+    apart from the number of blocks; `asked` is the study's own question, which explores nothing.
+    """
+
+    work: str
+    base: str
+    other: str
+    metric: str
+    ratio: Ratio | None
+    state: State
+    weight: float = 1.0
+    basis: str | None = None
+    asked: bool = False
 
 
 def outcome_of(estimate: Estimate | None, higher_is_better: bool, margin: float) -> Outcome:

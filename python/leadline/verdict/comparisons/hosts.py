@@ -22,8 +22,7 @@ from leadline.verdict.comparisons.conditions import (
     differences_of,
     require_same_jobs,
 )
-from leadline.verdict.comparisons.deciding import decide
-from leadline.verdict.comparisons.pair import Pair
+from leadline.verdict.comparisons.deciding import Pair, decide
 from leadline.verdict.findings import build_findings
 from leadline.verdict.inputs import alpha_of, tables_of
 from leadline.verdict.model import Comparison, State, worst

@@ -15,7 +15,7 @@ from statistics import fmean
 
 from leadline.analysis.statistics.means import Estimate, arithmetic_mean
 from leadline.units import format_latency
-from leadline.verdict.diagnosis.seen.values import ONE_EACH, Figure, Figures, one_each
+from leadline.verdict.diagnosis.samples import ONE_EACH, Figure, Figures, one_each
 
 _NOT_WAITED = 1.2  # an OSD's time that is that many times the request's is of something nobody waits for
 _FEW = 0.05  # of the operations: a direction that has fewer is left out

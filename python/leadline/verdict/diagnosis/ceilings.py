@@ -8,9 +8,8 @@ from statistics import fmean
 from typing import TYPE_CHECKING
 
 from leadline.analysis.models.simple import Protection, network_bytes
-from leadline.verdict.diagnosis.samples import Samples
-from leadline.verdict.diagnosis.seen.network import CARRIED
-from leadline.verdict.diagnosis.seen.values import Figures
+from leadline.verdict.diagnosis.host_figures import CARRIED
+from leadline.verdict.diagnosis.samples import Figures, Samples
 from leadline.wires import BACK
 
 if TYPE_CHECKING:

@@ -18,7 +18,7 @@ from leadline.verdict.diagnosis.causes import (
     judged,
 )
 from leadline.verdict.diagnosis.places import places
-from leadline.verdict.diagnosis.seen.values import Figures
+from leadline.verdict.diagnosis.samples import Figures
 from leadline.verdict.sections.charts import PlaceUse
 
 Outcome = Literal["named", "undecided", "unusable"]

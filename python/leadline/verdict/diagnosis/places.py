@@ -12,7 +12,7 @@ from statistics import fmean
 
 from leadline.knowledge.formats import ShownFigures
 from leadline.verdict.diagnosis.causes import CauseEntry
-from leadline.verdict.diagnosis.seen.values import Figures
+from leadline.verdict.diagnosis.samples import Figures
 from leadline.verdict.sections.charts import PlaceUse
 
 NOTHING, UNSEEN = "nothing waits", "not observed"

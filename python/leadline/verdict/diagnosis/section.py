@@ -1,18 +1,255 @@
-"""The section of a report that says what bounds each cell: a line each, the way of some as a picture, why."""
+"""What bounds each cell, as reports and documents have it: a line each, the way of some as a picture, what
+nobody could rule out, and the values of `leadline diagnose --json` (leadline.diagnosis/1).
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from statistics import fmean
+from typing import Any
 
 from leadline.units import format_latency, format_rate
 from leadline.verdict.diagnosis.budget import LatencyBudget, bar_of, nothing_seen
-from leadline.verdict.diagnosis.document import cell_json
-from leadline.verdict.diagnosis.judge import CauseNamed
-from leadline.verdict.diagnosis.of_result import CellDiagnosed
-from leadline.verdict.diagnosis.unseen import measured_by
-from leadline.verdict.sections.charts import PlacesChain
+from leadline.verdict.diagnosis.ceilings import RateCeilings
+from leadline.verdict.diagnosis.judge import CauseNamed, CauseOpen, Diagnosed
+from leadline.verdict.diagnosis.results import CellDiagnosed
+from leadline.verdict.sections.charts import PlacesChain, PlaceUse
 from leadline.verdict.sections.section import Item, Panels, Section, TextTable, Words
+
+MOST = 3
+
+# Figures by the beginning of their names, and what shows them. The first that fits counts.
+_STEPS: tuple[tuple[tuple[str, ...], str], ...] = (
+    (
+        ("osd_stopped", "osd_throttled", "osd_thread", "osd_cores", "blocked_", "logging_"),
+        "On each OSD's host, look at `top -H -p PID` of ceph-osd and at cpu.stat of its control group.",
+    ),
+    (
+        ("mds_stopped", "mds_throttled", "mds_thread", "mds_cores"),
+        "On the metadata server's host, look at `top -H -p PID` and at cpu.stat of its control group.",
+    ),
+    (("proxy_",), "On the gateway's host, look at `top -H -p PID` and at cpu.stat of its control group."),
+    (
+        ("port_", "ports_", "slowest_port"),
+        "Read the counters of the switches' ports. leadline reads those of a lab.",
+    ),
+    (
+        ("resent_",),
+        "On the servers' hosts, watch `nstat TcpRetransSegs`. leadline reads it where the servers run here.",
+    ),
+    (
+        ("link_share", "faster_link_factor", "half_duplex"),
+        "Run `ethtool` on the interface towards the servers. A virtual interface has no speed.",
+    ),
+    (("unanswered_", "receiver_full_"), "Run leadline as root, with trials of 10 s or more."),
+    (
+        ("connections_per_s",),
+        "Run a job for 10 s or more, as root, with a key for which `ceph tell osd.0 perf dump` answers.",
+    ),
+    (
+        ("client_", "cut_into", "read_ahead_bytes"),
+        "Run leadline as root on the host of the mount, where ceph-fuse has an admin socket.",
+    ),
+    (
+        ("mds_", "metadata_per_operation"),
+        "Use a key for which `ceph tell mds.0 perf dump` answers, and trials of 10 s or more.",
+    ),
+    (
+        (
+            "pings_slow",
+            "cache_oversized",
+            "journal_behind",
+            "caps_recalled",
+            "osds",
+            "recovering",
+            "osds_down_part",
+            "scrubbing_part",
+            "pgs_",
+            "full_count",
+            "monitors_down",
+            "paused",
+            "managers_down",
+            "clocks_apart",
+            "versions_differ",
+            "groups_per_osd",
+            "pool_groups",
+            "coded",
+        ),
+        "Use a key for which `ceph status` and `ceph osd dump` answer.",
+    ),
+    (
+        (
+            "osd_",
+            "slow_osd",
+            "loaded_osd",
+            "chance_factor",
+            "last_",
+            "operations_joined",
+            "mclock_",
+            "outside_osd_share",
+            "store_amplification",
+        ),
+        "Use a key for which `ceph tell osd.0 perf dump` answers.",
+    ),
+    (("transfer_bytes", "server_connections"), "Run `nfsstat -m`: this mount does not show its options."),
+    (
+        ("governor", "wake_s", "memory_nodes", "addresses_translated"),
+        "Ask who runs the machine below: a virtual machine does not show it.",
+    ),
+    (("device_",), "Run `iostat -x` on the host that has the target's device."),
+    (
+        ("cpu_", "other_cpu_", "steal_", "throttled_", "memory_stalled_"),
+        "Run leadline outside of a container, where /proc and the control group show the host.",
+    ),
+    (
+        (
+            "asked",
+            "in_flight",
+            "latency_s",
+            "operation_s",
+            "operations_per_s",
+            "sync_latency_s",
+            "pause_s",
+            "streamed",
+            "engine_share",
+            "request_bytes",
+            "syncs_per_write",
+            "no_room",
+        ),
+        "Measure the work as a study of leadline: nobody sees what other programs ask for.",
+    ),
+)
+
+
+@dataclass(frozen=True)
+class UnseenStep:
+    """Something to do, and the causes that it would name or rule out."""
+
+    words: str
+    causes: tuple[CauseOpen, ...]
+
+
+def steps(open_causes: Sequence[CauseOpen]) -> tuple[UnseenStep, ...]:
+    """What to do, that first which settles most causes; of as many that whose causes are told most surely."""
+    found: dict[str, list[CauseOpen]] = {}
+    for one in open_causes:
+        found.setdefault(step_of(one.lacks[0]), []).append(one)
+    made = [UnseenStep(words, tuple(causes)) for words, causes in found.items()]
+    return tuple(sorted(made, key=lambda one: (-_surely(one), -len(one.causes))))
+
+
+def measured_by(cause: CauseNamed) -> str:
+    """What would measure how much a cause takes that is only present."""
+    if cause.entry.measured_by or not cause.lacks:
+        return cause.entry.measured_by or cause.entry.experiment
+    return step_of(cause.lacks[0])
+
+
+def step_of(figure: str) -> str:
+    """What shows a figure. Raises LookupError where nobody said it."""
+    for beginnings, words in _STEPS:
+        if figure.startswith(beginnings):
+            return words
+    raise LookupError(figure)
+
+
+def _surely(step: UnseenStep) -> int:
+    """How many of its causes a counter tells, and not only what is left where nothing else holds."""
+    return sum(one.entry.told != "rest" for one in step.causes)
+
+
+FORMAT = "leadline.diagnosis/1"
+
+
+def cell_json(one: CellDiagnosed) -> dict[str, Any]:
+    """A cell and what bounds it, but for the figures of its trials."""
+    cell = one.cell
+    return {
+        "cell": cell.id,
+        "target": cell.target,
+        "work": cell.work,
+        "factors": cell.factors,
+        "validity": cell.validity.state,
+        "should": _should_json(one.should),
+        "notes": list(one.notes),
+        **found_json(one.found),
+    }
+
+
+def found_json(found: Diagnosed) -> dict[str, Any]:
+    """What bounds it, by which evidence, and what nobody could tell."""
+    return {
+        "outcome": found.outcome,
+        "named": [_cause_json(cause) for cause in found.named],
+        "behind": [_cause_json(cause) for cause in found.behind],
+        "apart": [_cause_json(cause) for cause in found.apart],
+        "open": [{"cause": part.entry.name, "lacks": list(part.lacks)} for part in found.open],
+        "places": [_place_json(part) for part in found.uses],
+        "budget": None if found.budget is None else _budget_json(found.budget),
+    }
+
+
+def figures_json(found: Diagnosed) -> dict[str, Any]:
+    """The figures of each trial that all of it was judged by."""
+    return {"figures": [dict(figures) for figures in found.figures]}
+
+
+def _budget_json(budget: LatencyBudget) -> dict[str, Any]:
+    """Seconds of a mean request; null where a segment was not observed."""
+    segments = [
+        {
+            "segment": one.name,
+            "title": one.title,
+            "seconds": one.seconds.value if one.seconds else None,
+            "seconds_low": one.seconds.low if one.seconds else None,
+            "seconds_high": one.seconds.high if one.seconds else None,
+            "share": one.share,
+            "shown_by": one.shown_by or None,
+        }
+        for one in budget.segments
+    ]
+    return {"seconds": budget.whole_s, "segments": segments}
+
+
+def _place_json(part: PlaceUse) -> dict[str, Any]:
+    return {
+        "place": part.place,
+        "what": part.what,
+        "use": part.use,
+        "bounds": part.bounds,
+        "saturation": dict(part.saturation),
+        "waits": part.waits,
+    }
+
+
+def _should_json(should: RateCeilings | None) -> dict[str, Any] | None:
+    if should is None:
+        return None
+    ceilings = [{"bytes_per_s": one.bytes_per_s, "by": one.by} for one in should.ceilings]
+    return {"measured_bytes_per_s": should.measured, "share": should.share, "ceilings": ceilings}
+
+
+def _cause_json(cause: CauseNamed) -> dict[str, Any]:
+    entry = cause.entry
+    return {
+        "cause": entry.name,
+        "place": entry.place,
+        "title": cause.title,
+        "share": cause.share,
+        "share_kind": None if cause.share is None else entry.share_kind,
+        "share_low": cause.shares[0] if cause.shares else None,
+        "share_high": cause.shares[1] if cause.shares else None,
+        "measured_by": None if cause.share is not None else measured_by(cause),
+        "held": cause.held,
+        "trials": cause.trials,
+        "evidence": cause.evidence,
+        "experiment": entry.experiment,
+        "remedy": entry.remedy,
+        "price": entry.price,
+        "source": entry.source,
+    }
+
 
 PICTURES_MAX = 6  # a result may have hundreds of cells, and most of them are bound alike
 _STILL_MAX = 2

@@ -17,7 +17,7 @@ from leadline.store.reader import Result
 from leadline.store.tables import LatencyRow, TrialRow
 from leadline.verdict.comparisons.comparisons import PRIMARY_WEIGHT, weight_of
 from leadline.verdict.diagnosis.samples import Samples
-from leadline.verdict.diagnosis.seen.of_trial import figures_of
+from leadline.verdict.diagnosis.trial_figures import figures_of
 from leadline.verdict.inputs import Material
 from leadline.verdict.model import UNUSABLE, Cell, Comparison
 from leadline.verdict.proofs.effects import (
@@ -26,11 +26,11 @@ from leadline.verdict.proofs.effects import (
     Effects,
     Interaction,
     StatesDesign,
+    ZeroRatio,
     contrast_of_figures,
     find_effects,
     stored_design,
 )
-from leadline.verdict.proofs.zeros import ZeroRatio
 
 _COUNTED = (
     "_read_bytes",

@@ -1,14 +1,16 @@
 """Effects of settings that were measured several at a time, from the cells of all states of their design.
 
-A setting's effect in a work is a ratio by block, as of two cells (`analysis.statistics.contrasts`), and is
+A setting's effect in a work is a ratio by block, as of two cells (`analysis.statistics.means`), and is
 decided as any comparison is. Two settings that act on each other are looked for in rates; that explores.
+Figures that are zero in some block have no ratio, and are compared by their differences.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from leadline.analysis.cells import CellTable
 from leadline.analysis.statistics.contrasts import (
@@ -20,15 +22,57 @@ from leadline.analysis.statistics.contrasts import (
     with_both_or_none,
     with_factor,
 )
-from leadline.analysis.statistics.means import Ratio
+from leadline.analysis.statistics.means import ALPHA, Estimate, Ratio
 from leadline.errors import ResultError
 from leadline.plan.model import PlannedCell
 from leadline.verdict.comparisons.comparisons import PRIMARY_WEIGHT, wanted_metrics, weight_of
-from leadline.verdict.comparisons.deciding import decide
-from leadline.verdict.comparisons.pair import Pair
+from leadline.verdict.comparisons.deciding import Pair, decide
 from leadline.verdict.kinds import metric_kind
 from leadline.verdict.model import UNUSABLE, Comparison, State, worst
-from leadline.verdict.proofs.zeros import ZeroRatio, zero_ratio
+
+if TYPE_CHECKING:
+    from leadline.analysis.statistics.intervals import MeanOfBlocks
+
+
+@dataclass(frozen=True)
+class ZeroRatio:
+    """As `Ratio`, of two plain means: 1 plus the mean difference over the base's mean, which may be zero."""
+
+    base: float
+    difference: float
+    count: int
+    series: MeanOfBlocks
+
+    def estimate(self, alpha: float = ALPHA) -> Estimate:
+        """The ratio with its interval; from nothing to something it is infinite."""
+        half = float(self.series.half_width(alpha)[0])
+        value, low, high = (self._times(self.difference + one) for one in (0.0, -half, half))
+        return Estimate(value, low, high, self.count, 1 - alpha)
+
+    def p_value(self) -> float:
+        """The level at which the interval just touches no difference."""
+        import numpy as np
+
+        return float(self.series.beyond(np.array([abs(self.difference)]))[0])
+
+    def _times(self, difference: float) -> float:
+        if self.base:
+            return max(0.0, 1 + difference / self.base)
+        return math.inf if difference > 0 else 0.0
+
+
+def zero_ratio(base: Sequence[float], other: Sequence[float]) -> ZeroRatio | None:
+    """None below two blocks, where all is zero, and where something is less than zero: that is no amount."""
+    if len(base) != len(other) or len(base) < 2 or min(*base, *other) < 0 or not any((*base, *other)):
+        return None
+    from leadline.analysis.statistics.intervals import mean_of_blocks
+
+    differences = [b - a for a, b in zip(base, other, strict=True)]
+    count = len(base)
+    return ZeroRatio(
+        math.fsum(base) / count, math.fsum(differences) / count, count, mean_of_blocks([differences])
+    )
+
 
 WITHOUT, WITH = "without", "with"
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from leadline import units
-from leadline.verdict.answers.certain import confidence_words
+from leadline.verdict.certainty import confidence_words
 from leadline.verdict.interface import KindAnswer
 from leadline.verdict.model import UNUSABLE, Comparison, Quantity, Statement
 from leadline.workloads.application.figures import KINDS

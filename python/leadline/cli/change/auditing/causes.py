@@ -37,7 +37,7 @@ def work_of(given: str | None) -> AuditedWork:
 
 def _of_result(path: Path) -> AuditedWork:
     from leadline.store.reader import open_result
-    from leadline.verdict.diagnosis.of_result import diagnose_result
+    from leadline.verdict.diagnosis.results import diagnose_result
 
     result = open_result(path)
     cells = diagnose_result(result)

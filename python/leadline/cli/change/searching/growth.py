@@ -96,7 +96,7 @@ def make_search_growth(
         del options
         from leadline.analysis.duration import spent_s
         from leadline.store.reader import open_result
-        from leadline.verdict.searches.observed import observe_proposals
+        from leadline.verdict.searches import observe_proposals
 
         result = open_result(path)
         last = max((trial.block for trial in plan.trials), default=0)

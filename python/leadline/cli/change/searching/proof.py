@@ -34,7 +34,7 @@ def proof_states(result: Result, searched: SearchedSettings) -> dict[str, dict[s
     from leadline.analysis.proposing import best_proposal, judge_proposals
     from leadline.plan.model import Plan
     from leadline.run.session import grown_plan
-    from leadline.verdict.searches.observed import limits_of, observe_proposals
+    from leadline.verdict.searches import limits_of, observe_proposals
 
     plan = grown_plan(Plan.from_json(result.manifest["plan"]), result.events)
     proposals, seen = observe_proposals(result, plan)

@@ -1,28 +1,141 @@
-"""The diagnoses of a stored result: of each cell, from the trials that its figures rest on.
+"""The diagnoses of a stored result and of a mount that is in use now.
 
-What limits a diagnosis: gaps in what was seen, daemons that began anew, a single trial.
+Of a result: each cell, from the trials that its figures rest on, and what most cells of a target are bound
+by. A diagnosis is limited by gaps in what was seen, daemons that began anew, a single trial. Of a mount all
+users together are its work; what nobody asked of them, as how many operations are to be in flight, stays
+open.
 """
 
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Any
 
+from leadline.counters.catalogue import trial_figures
 from leadline.errors import UsageError
 from leadline.foreign import UNTOUCHED, reading
 from leadline.store.by_host import sample_lines_by_host
 from leadline.store.reader import Result, require_cells
-from leadline.store.tables import TrialRow
+from leadline.store.tables import SeriesRow, TrialRow
+from leadline.study.target import TargetFacts
 from leadline.verdict.cells import judge_cells
 from leadline.verdict.diagnosis.causes import CauseEntry, CauseInTrial, applying, judged, of_itself
 from leadline.verdict.diagnosis.ceilings import RateCeilings, TrialSeen, ceilings, should_of
-from leadline.verdict.diagnosis.judge import Diagnosed, diagnose, without_others
-from leadline.verdict.diagnosis.samples import Samples
-from leadline.verdict.diagnosis.seen.of_trial import figures_of
-from leadline.verdict.diagnosis.seen.values import Figures
+from leadline.verdict.diagnosis.judge import CauseNamed, Diagnosed, diagnose, without_others
+from leadline.verdict.diagnosis.samples import Figures, Samples, ratio
+from leadline.verdict.diagnosis.trial_figures import between, figures_of
 from leadline.verdict.inputs import Material, read_material
 from leadline.verdict.model import Cell
+
+_TRIAL = "live"
+_NS = 1_000_000_000
+
+
+@dataclass(frozen=True)
+class Watched:
+    """A mount that was looked at for `elapsed_s`.
+
+    `change` are the observers' figures between two marks, as `Delta.as_json` has them; `samples` their
+    series: time in ns, source, subject, metric, value, unit; `values` what users did (`leadline watch`);
+    `host` what a manifest says of the host.
+    """
+
+    elapsed_s: float
+    change: Mapping[str, Any]
+    samples: Sequence[tuple[int, str, str, str, float, str]]
+    values: Mapping[str, float | str | None]
+    facts: TargetFacts
+    host: Mapping[str, str] = field(default_factory=dict)
+
+
+def diagnose_live(watched: Watched) -> Diagnosed:
+    """The causes that hold for what goes on."""
+    return diagnose([figures_of_live(watched)], applying(watched.facts))
+
+
+def figures_of_live(watched: Watched) -> Figures:
+    """As of a trial that lasted as long."""
+    row, series = _row(watched), _series(watched)
+    samples = Samples.of_rows(row, series)
+    found = figures_of(row, (), samples, None, target=watched.facts, host=watched.host)
+    reads, writes = (watched.values.get(name) for name in ("reads_per_s", "writes_per_s"))
+    times = (watched.values.get("mean_read_s"), watched.values.get("mean_write_s"))
+    spent = [
+        rate * time
+        for rate, time in zip((reads, writes), times, strict=True)
+        if isinstance(rate, float) and isinstance(time, float)
+    ]
+    if isinstance(reads, float) and isinstance(writes, float) and reads + writes > 0:
+        in_flight = sum(spent)
+        found |= {"in_flight": in_flight, "latency_s": in_flight / (reads + writes)}
+    else:  # nobody's calls were seen, or there were none
+        found |= dict.fromkeys(
+            ("operations_per_s", "bytes_per_s", "request_bytes", "write_share", "in_flight", "latency_s")
+        )
+    found["metadata_per_operation"] = ratio(found["mds_requests_per_s"], found["operations_per_s"])
+    return found | between(found)
+
+
+def _row(watched: Watched) -> TrialRow:
+    def count(name: str) -> int:
+        value = watched.values.get(name)
+        return round(value * watched.elapsed_s) if isinstance(value, float | int) else 0
+
+    read, written = count("read_bytes_per_s"), count("written_bytes_per_s")
+    observed = {figure.name: watched.change.get(figure.name) for figure in trial_figures()}
+    return TrialRow(
+        **observed,
+        trial=_TRIAL,
+        cell=_TRIAL,
+        target=_TRIAL,
+        work=_TRIAL,
+        block=1,
+        order=1,
+        seed=0,
+        state="complete",
+        error=None,
+        started_unix_ns=0,
+        ramp_ns=0,
+        measured_ns=round(watched.elapsed_s * _NS),
+        first_done_ns=0,
+        last_done_ns=round(watched.elapsed_s * _NS),
+        read_bytes=read,
+        read_operations=count("reads_per_s"),
+        write_bytes=written,
+        write_operations=count("writes_per_s"),
+        sync_operations=count("syncs_per_s"),
+        total_read_bytes=read,
+        total_write_bytes=written,
+        cpu_user_ns=0,
+        cpu_system_ns=0,
+        busy_share_max=None,
+        late_ns_max=None,
+        late_ns_mean=None,
+        unwritten_blocks=0,
+        verified_blocks=0,
+        caches_dropped=False,
+        job="{}",
+        factors="{}",
+        threads="[]",
+        summary="{}",
+        reasons=json.dumps(watched.change.get("reasons", {})),
+        sources=json.dumps(watched.change.get("sources", {})),
+        start_state=json.dumps(watched.change.get("state_start")),
+        end_state=json.dumps(watched.change.get("state_end")),
+    )
+
+
+def _series(watched: Watched) -> list[SeriesRow]:
+    """Times as of a trial: from its start on."""
+    first = min((at for at, *_ in watched.samples), default=0)
+    return [
+        SeriesRow(_TRIAL, at - first + 1, source, subject, metric, value, unit)
+        for at, source, subject, metric, value, unit in watched.samples
+    ]
+
 
 _GAPS = 0.2  # of the samples that were due
 _BEGAN_ANEW = "its daemon restarted"
@@ -169,3 +282,43 @@ def _found(seen: _CellSeen, said: Iterator[Mapping[str, CauseInTrial]]) -> CellD
     found = diagnose([one.figures for one in seen.good], seen.applying, of_good, of_quiet)
     notes = notes_of([one.trial for one in seen.good], [one.sampled for one in seen.good])
     return CellDiagnosed(seen.cell, found, should_of(seen.good), notes)
+
+
+_CAUSES_MAX = 2
+_PART = 0.3  # of a target's cells: less often is for the lines of single cells
+
+
+def by_target(cells: Sequence[CellDiagnosed]) -> Iterator[str]:
+    """A line for targets that are bound alike, in the order of the cells, and what to do below it.
+
+    A cause counts for a cell where it is the first that is named.
+    """
+    alike: dict[tuple[str, ...], list[str]] = {}
+    for target in dict.fromkeys(one.cell.target for one in cells):
+        alike.setdefault(_often(_first(cells, (target,))), []).append(target)
+    for causes, targets in alike.items():
+        first = _first(cells, targets)
+        found = [[one for one in first if one and one.entry.name == name] for name in causes]
+        parts = [f"{_title(of_cause)} in {len(of_cause)}" for of_cause in found]
+        unknown = first.count(None)
+        parts += [f"not known in {unknown}"] if unknown else []
+        count = "1 cell" if len(first) == 1 else f"{len(first)} cells"
+        yield f"{' and '.join(targets)}, {count}, bound by: {', '.join(parts) or 'each something else'}."
+        for of_cause in found:
+            yield f"  {of_cause[0].entry.means} Remedy: {of_cause[0].entry.remedy}"
+
+
+def _first(cells: Sequence[CellDiagnosed], targets: Sequence[str]) -> list[CauseNamed | None]:
+    """Of each cell of these targets the first cause that is named."""
+    return [next(iter(one.found.named), None) for one in cells if one.cell.target in targets]
+
+
+def _often(first: Sequence[CauseNamed | None]) -> tuple[str, ...]:
+    names = Counter(one.entry.name for one in first if one is not None)
+    return tuple(name for name, count in names.most_common(_CAUSES_MAX) if count >= _PART * len(first))
+
+
+def _title(found: Sequence[CauseNamed]) -> str:
+    """As most of the cells have it: the name of a link is in its title."""
+    ((title, _),) = Counter(one.title for one in found).most_common(1)
+    return title

@@ -1,10 +1,6 @@
 """What was seen of a trial, as the one row of figures that causes are judged by.
 
 A figure that was not observable is None: no condition on it holds. docs/diagnosis.md has the list.
-
-What the work did, by its own counts.
-
-What single operations of OSDs waited for: by looks at those in flight, else by what trackers remember.
 """
 
 from __future__ import annotations
@@ -14,14 +10,29 @@ from statistics import fmean, median
 
 from leadline.store.tables import LatencyRow, TrialRow
 from leadline.study.target import TargetFacts
-from leadline.verdict.diagnosis.samples import Samples
-from leadline.verdict.diagnosis.seen.cluster import of_cluster, of_metadata, requests_begun
-from leadline.verdict.diagnosis.seen.daemons import of_blocked, of_daemons, of_logs
-from leadline.verdict.diagnosis.seen.machine import of_client, of_facts, of_host, of_own_device
-from leadline.verdict.diagnosis.seen.network import of_connections, of_network
-from leadline.verdict.diagnosis.seen.osds import of_osds, of_slow_osd
-from leadline.verdict.diagnosis.seen.target import objects_of, of_job, of_server, of_target
-from leadline.verdict.diagnosis.seen.values import ONE_EACH, Figure, Figures, one_each, ratio
+from leadline.verdict.diagnosis.ceph_figures import (
+    of_blocked,
+    of_cluster,
+    of_daemons,
+    of_logs,
+    of_metadata,
+    of_osds,
+    of_slow_osd,
+    requests_begun,
+)
+from leadline.verdict.diagnosis.host_figures import (
+    objects_of,
+    of_client,
+    of_connections,
+    of_facts,
+    of_host,
+    of_job,
+    of_network,
+    of_own_device,
+    of_server,
+    of_target,
+)
+from leadline.verdict.diagnosis.samples import ONE_EACH, Figure, Figures, Samples, one_each, ratio
 
 _SEEN_MIN = 10  # operations; of fewer a share says nothing
 

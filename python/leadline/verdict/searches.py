@@ -1,27 +1,242 @@
-"""Findings of a search of settings: it has no cells of its own, as each of its states was many proposals.
+"""What a search of settings found, from its own result and that of its proof, which is another run.
 
-What is said of a search: what was proved, against what else, how the search went, and every proposal.
+It has no cells of its own, as each of its states was many proposals.
 """
 
 from __future__ import annotations
 
+import json
+import math
+import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from leadline import units
-from leadline.analysis.proposing import ProposalJudged
-from leadline.errors import UsageError
-from leadline.store.reader import Result
+from leadline.analysis.cells import CellTable
+from leadline.analysis.proposing import (
+    ProposalJudged,
+    ProposalSeen,
+    SearchLimits,
+    best_proposal,
+    judge_proposals,
+)
+from leadline.errors import ResultError, UsageError
+from leadline.plan.model import Plan
+from leadline.plan.order import with_block
+from leadline.store.files import PROOF
+from leadline.store.own import StoredProposal, read_proposals
+from leadline.store.reader import Result, open_result
+from leadline.store.tables import TrialRow
 from leadline.study.target import TargetFacts
 from leadline.units import format_ratio_interval, quoted
-from leadline.verdict.comparisons.comparisons import PRIMARY_WEIGHT, weight_of
+from leadline.verdict.comparisons.comparisons import PRIMARY_WEIGHT, asked_metrics, weight_of
+from leadline.verdict.inputs import tables_of
+from leadline.verdict.kinds import metric_kind
 from leadline.verdict.model import UNUSABLE, Cell, Comparison, Findings, Statement, TargetView
 from leadline.verdict.private import private_texts
 from leadline.verdict.proofs.detection import ProofFound
 from leadline.verdict.proofs.messages import proof_section, side_effects
-from leadline.verdict.searches.detection import JudgedProof, SearchFound, find_search
 from leadline.verdict.sections.answer import NextStep, StudyAnswer
 from leadline.verdict.sections.section import Facts, Frame, Section, TextTable
+
+WITHOUT = "without"
+
+
+def limits_of(manifest: Mapping[str, Any]) -> SearchLimits:
+    """How far a stored search goes. Raises ResultError."""
+    try:
+        said = manifest["search"]["limits"]
+        return SearchLimits(int(said["blocks"]), said["proposals"])
+    except (KeyError, TypeError, ValueError) as error:
+        raise ResultError(f"what the result says of its search is damaged: {error}", "restore it") from None
+
+
+def observe_proposals(
+    result: Result, plan: Plan
+) -> tuple[tuple[StoredProposal, ...], tuple[ProposalSeen, ...]]:
+    """Every proposal as it is stored, and what was measured of it."""
+    proposals, tables = read_proposals(result.path), tables_of(result, plan)
+    bounds = result.manifest["search"]["bounds"]
+    return proposals, tuple(_seen(one, plan, tables, bounds) for one in proposals)
+
+
+def _seen(
+    one: StoredProposal, plan: Plan, tables: Mapping[str, CellTable], bounds: Mapping[str, float]
+) -> ProposalSeen:
+    cells = [cell for cell in plan.cells if cell.target == one.state]
+    tried = [block for block in one.blocks if any(_in_block(tables.get(cell.id), block) for cell in cells)]
+    found = {block: gain for block in tried if (gain := _gain(one, plan, tables, block)) is not None}
+    over: float | None = None
+    ended = one.ended
+    for metric, bound in bounds.items():
+        values = [value for block in found for value in _figures(cells, tables, block, metric)]
+        if values:
+            over = max(over or 0.0, *(value / bound for value in values))
+        elif found and not ended:
+            ended = f"its {metric} was not seen: too few operations in a trial"
+    return ProposalSeen(one.name, one.side, tuple(found.values()), len(tried), over, ended)
+
+
+def _in_block(table: CellTable | None, block: int) -> bool:
+    return table is not None and any(trial.block == block for trial in table.trials)
+
+
+def _gain(one: StoredProposal, plan: Plan, tables: Mapping[str, CellTable], block: int) -> float | None:
+    """The mean logarithm of what the works are asked for, proposal over default; None where one lacks."""
+    found = []
+    for cell in plan.cells:
+        if cell.target != one.state:
+            continue
+        sides = [tables.get(f"{state}.{cell.work}") for state in (WITHOUT, one.state)]
+        if not all(side is not None and _held(side.trials, block) for side in sides):
+            return None
+        for metric in asked_metrics(cell):
+            values = [
+                side.by_block[block].values.get(metric) for side in sides if side and block in side.by_block
+            ]
+            if len(values) < len(sides) or not all(values):
+                return None
+            gain = math.log((values[1] or 1.0) / (values[0] or 1.0))
+            found.append(gain if metric_kind(metric).higher_is_better else -gain)
+    return sum(found) / len(found) if found else None
+
+
+def _held(trials: Sequence[TrialRow], block: int) -> bool:
+    """Whether everything was in force around each trial of the block."""
+    for trial in trials:
+        if trial.block != block:
+            continue
+        said: Mapping[str, Any] = json.loads(trial.states) if trial.states else {}
+        reads = [read for moment in ("before", "after") for read in said.get(moment, {}).values()]
+        if trial.state != "complete" or any(read["found"] != read["wanted"] for read in reads):
+            return False
+    return True
+
+
+def _figures(cells: Sequence[Any], tables: Mapping[str, CellTable], block: int, metric: str) -> list[float]:
+    """A latency of all directions of all works; what lacks in one is in none."""
+    found = []
+    for cell in cells:
+        table = tables.get(cell.id)
+        values = table.by_block[block].values if table is not None and block in table.by_block else {}
+        own = [value for name, value in values.items() if name == metric or name.endswith(f"_{metric}")]
+        if not own:
+            return []
+        found += own
+    return found
+
+
+def figures_in(result: Result, plan: Plan, state: str, metric: str) -> list[float]:
+    """A latency of all works in a state, in every block."""
+    tables = tables_of(result, plan)
+    cells = [cell for cell in plan.cells if cell.target == state]
+    blocks = sorted({block for cell in cells if cell.id in tables for block in tables[cell.id].by_block})
+    return [value for block in blocks for value in _figures(cells, tables, block, metric)]
+
+
+WITH = "with"
+_TPE = "tpe"
+
+
+@dataclass(frozen=True)
+class JudgedProof:
+    """The proof: its verdict, its winner against each other state, and what of a bound was seen in it.
+
+    `blocks` that every state has; `whole`: it came to its end; `over` as that of a proposal.
+    """
+
+    found: ProofFound
+    cells: tuple[Cell, ...]
+    against: Mapping[str, tuple[Comparison, ...]]
+    values: Mapping[str, Mapping[str, str]]
+    blocks: int
+    whole: bool
+    over: float | None
+
+    @property
+    def holds(self) -> bool:
+        """Whether the winner may be called one: faster, and within every bound."""
+        better = self.found.outcome in ("helps", "not_by_mechanism")
+        return self.whole and better and (self.over is None or self.over <= 1)
+
+
+@dataclass(frozen=True)
+class SearchFound:
+    """A search, judged. `said` is what its manifest keeps of it; `seconds` what it took without its proof."""
+
+    said: Mapping[str, Any]
+    proposals: tuple[tuple[StoredProposal, ProposalJudged], ...]
+    proof: JudgedProof | None
+    seconds: float
+    whole: bool
+
+    def best(self, side: str = _TPE) -> tuple[StoredProposal, ProposalJudged] | None:
+        """What a side found, by the search alone: chosen, and so looking better than it is."""
+        found = best_proposal([one for _, one in self.proposals], side)
+        return next((pair for pair in self.proposals if pair[1] is found), None) if found else None
+
+    def count(self, *states: str, side: str = _TPE) -> int:
+        """Proposals of a side in one of these states; all of them where none is named."""
+        own = [one for _, one in self.proposals if one.seen.side == side]
+        return sum(not states or one.state in states for one in own)
+
+
+def find_search(
+    result: Result, proof_of: Callable[[Result], tuple[ProofFound | None, tuple[Cell, ...], Any]]
+) -> SearchFound:
+    """`proof_of` judges a proof: its verdict, its cells, and its comparisons to another base. Raises
+    ResultError."""
+    from leadline.analysis.duration import spent_s
+
+    plan = Plan.from_json(result.manifest["plan"])
+    for event in result.events:
+        if event.event == "block_added":
+            plan = with_block(plan, event.details["cells"])
+    proposals, seen = observe_proposals(result, plan)
+    judged = judge_proposals(seen, limits_of(result.manifest))
+    said = result.manifest["search"]
+    return SearchFound(
+        said,
+        tuple(zip(proposals, judged, strict=True)),
+        _proof(result, said.get("bounds", {}), proof_of),
+        spent_s(result.events),
+        result.complete,
+    )
+
+
+def _proof(
+    result: Result,
+    bounds: Mapping[str, float],
+    proof_of: Callable[[Result], tuple[ProofFound | None, tuple[Cell, ...], Any]],
+) -> JudgedProof | None:
+    if not os.path.isdir(result.path / PROOF):  # noqa: PTH112 - says False where it may not be looked at
+        return None
+    proof = open_result(result.path / PROOF)
+    found, cells, compare = proof_of(proof)
+    if found is None:
+        raise ResultError(f"{proof.path} is no proof of settings", "restore it from a copy")
+    values = proof.manifest.get("states", {})
+    against = {
+        state: tuple(one for one in compare(state) if (one.base, one.other) == (state, WITH))
+        for state in values
+        if state != WITH
+    }
+    plan = Plan.from_json(proof.manifest["plan"])
+    blocks = {name: set[int]() for name in (cell.id for cell in plan.cells)}
+    for trial in proof.trials():
+        blocks[trial.cell].add(trial.block)
+    shared = set.intersection(*blocks.values()) if blocks else set()
+    over = max(
+        (
+            value / bound
+            for metric, bound in bounds.items()
+            for value in figures_in(proof, plan, WITH, metric)
+        ),
+        default=None,
+    )
+    return JudgedProof(found, cells, against, values, len(shared), proof.complete, over)
+
 
 _STATES = {
     "open": "not finished",

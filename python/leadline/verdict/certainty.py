@@ -1,15 +1,42 @@
-"""By how much at least: what an interval leaves of a difference, and clauses made of that.
-
-A claim is the bound of its interval that lies next to 1, never the ratio itself: so it is as sure as that.
+"""How sure a sentence is: what an interval leaves of a difference at least, and what the cells behind it are
+worth.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 
 from leadline.units import format_number
-from leadline.verdict.model import UNUSABLE, Comparison, Outcome
+from leadline.verdict.model import UNUSABLE, Cell, Comparison, Outcome, State, Statement
+
+
+def weighed(statements: Iterable[Statement], cells: Sequence[Cell]) -> tuple[Statement, ...]:
+    """The statements with the doubts of their cells; what rests on a cell that cannot be used is left out."""
+    states = {cell.id: cell.validity.state for cell in cells}
+    found = (_weighed(one, states) for one in statements)
+    return tuple(one for one in found if one is not None)
+
+
+def _weighed(statement: Statement, states: Mapping[str, State]) -> Statement | None:
+    own = [states[cell] for cell in statement.cells if cell in states]
+    if any(state in UNUSABLE for state in own):
+        return None
+    doubtful = own.count("DOUBTFUL")
+    if not doubtful:
+        return statement
+    return replace(statement, text=f"{statement.text} {_doubt(doubtful, len(own))}")
+
+
+def _doubt(doubtful: int, count: int) -> str:
+    if count == 1:
+        return "(DOUBTFUL.)"
+    if doubtful == count:
+        every = "both" if count == 2 else f"all {count}"
+        return f"(DOUBTFUL, as {every} of its cells are.)"
+    return f"({doubtful} of its {count} cells {'is' if doubtful == 1 else 'are'} DOUBTFUL.)"
+
 
 _NAMED = 2  # works by name in one clause
 _CLAUSES = 4  # of one sentence

@@ -1,17 +1,24 @@
-"""What is said of faults that a lab had in force while it was measured: a sentence and a section."""
+"""What was measured while something was broken: faults that a lab had in force, and a cluster that was not
+clean.
+
+A trial saw its cluster clean, degraded, or rebuilding what was lost.
+"""
 
 from __future__ import annotations
 
 import json
 import math
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
+from typing import Any, Literal
 
 from leadline.faults import BEGAN, ENDED, Fault, TrialFault
 from leadline.store.journal import Event
 from leadline.store.tables import TrialRow
-from leadline.verdict.model import FaultSpan, Statement
+from leadline.units import format_duration
+from leadline.verdict.model import FaultSpan, Statement, Tone
 from leadline.verdict.sections.section import Section, TextTable
 
 _NAMED = 4
@@ -148,3 +155,96 @@ def _time(unix_s: float | None) -> str:
     if unix_s is None:
         return "still in force"
     return f"{datetime.fromtimestamp(unix_s, UTC):%Y-%m-%d %H:%M:%S} UTC"
+
+
+_WORDS = {"degraded": "degraded", "rebuilding": "while data were rebuilt", "clean": "clean"}
+
+
+def unclean_statements(trials: Sequence[TrialRow], *, asked: bool) -> Iterator[Statement]:
+    """Nothing where it was not asked for: then a code says that the cluster was not clean."""
+    if not asked:
+        return
+    counted = Counter(_state(trial) for trial in trials)
+    parts = [f"{counted[mood]} {_WORDS[mood]}" for mood in MOODS if counted[mood]]
+    parts += [f"{counted['changed']} while that changed"] if counted["changed"] else []
+    parts += [f"{counted['']} of which it is not known"] if counted[""] else []
+    text = f"To be measured while the cluster is not clean: {', '.join(parts)}, of {len(trials)} trials."
+    tone: Tone = "finding" if len(counted) < 2 else "caution"  # figures of several states are in one mean
+    yield Statement(tone, text, says="cluster_unclean_as_asked")
+    found = rebuilt(trials)
+    if found is None:
+        return
+    ends = [format_duration(float(round(seconds))) for seconds in (found.least_s, found.most_s)]
+    lost = (
+        "" if found.degraded_objects is None else f"; most copies missing at once: {found.degraded_objects}"
+    )
+    after = f"{ends[0]} to {ends[1]} after it was first seen otherwise"
+    text = f"The cluster was clean again {after}, under this load"
+    yield Statement("finding", f"{text}{lost}.", says="cluster_clean_again")
+
+
+def _state(trial: TrialRow) -> str:
+    moods = moods_of(trial)
+    return "changed" if len(moods) > 1 else moods[0] if moods else ""
+
+
+ClusterMood = Literal["clean", "degraded", "rebuilding"]
+MOODS: tuple[ClusterMood, ...] = ("degraded", "rebuilding", "clean")
+
+
+@dataclass(frozen=True)
+class ClusterLook:
+    """What was seen of a cluster at one moment, `at_s` seconds of the time of day."""
+
+    trial: str
+    at_s: float
+    mood: ClusterMood
+    degraded_objects: int | None
+
+
+def asked_degraded(manifest: Mapping[str, Any]) -> bool:
+    """Whether the study was to be measured while its cluster is not clean."""
+    return bool((manifest.get("options") or {}).get("degraded"))
+
+
+def looks_of(trial: TrialRow) -> Iterator[ClusterLook]:
+    """At the start and the end of a trial, as far as the cluster was seen."""
+    ended_s = (trial.started_unix_ns + trial.ramp_ns + trial.measured_ns) / 1e9
+    for at_s, text in ((trial.started_unix_ns / 1e9, trial.start_state), (ended_s, trial.end_state)):
+        state = json.loads(text)
+        if state:
+            yield ClusterLook(trial.trial, at_s, _mood(state), state.get("degraded_objects"))
+
+
+def _mood(state: Mapping[str, Any]) -> ClusterMood:
+    clean = all({"active", "clean"} <= set(name.split("+")) for name in state["pgs"])
+    if state["recovering"]:
+        return "rebuilding"
+    down = state["osds"] is not None and state["osds_up"] is not None and state["osds_up"] < state["osds"]
+    return "degraded" if down or not clean else "clean"
+
+
+def moods_of(trial: TrialRow) -> tuple[ClusterMood, ...]:
+    """The states that a trial saw, each once; none where the cluster could not be asked."""
+    return tuple(dict.fromkeys(look.mood for look in looks_of(trial)))
+
+
+@dataclass(frozen=True)
+class Rebuilt:
+    """That a cluster was clean again, `least_s` to `most_s` after it was first seen otherwise."""
+
+    least_s: float
+    most_s: float
+    degraded_objects: int | None
+
+
+def rebuilt(trials: Sequence[TrialRow]) -> Rebuilt | None:
+    """When a cluster that was not clean was seen clean for good; None where that was not seen."""
+    looks = sorted((look for trial in trials for look in looks_of(trial)), key=lambda look: look.at_s)
+    unclean = [look for look in looks if look.mood != "clean"]
+    after = [look for look in looks if unclean and look.at_s > unclean[-1].at_s]
+    if not unclean or not after:
+        return None
+    most = max((look.degraded_objects or 0 for look in unclean), default=0)
+    first = unclean[0].at_s
+    return Rebuilt(unclean[-1].at_s - first, after[0].at_s - first, most or None)

@@ -1,1 +1,0 @@
-"""Block sizes and protections beside each other, and what a device of the cluster gives of that."""

@@ -1,1 +1,0 @@
-"""What a search of settings found: its proposals, and the proof of its winner."""
