@@ -10,12 +10,17 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import psutil
 import pytest
 
+from leadline.hosts.workers.calls import Crew
+from leadline.hosts.workers.remote import remote
+from leadline.hosts.workers.request import HostAsked
+from leadline.hosts.workers.ssh import CopiedPackage, SshTransport, ssh_command
 from leadline.store.reader import open_result
 from ssh_server import SSHD, ssh_server
 from support import command_line, wait_for_event
@@ -212,3 +217,98 @@ def test_a_host_without_ssh_here(site: Site, target: Path) -> None:
         "2 of 2 hosts cannot be asked by SSH. node1: cannot be reached by SSH: there is no `ssh` here"
         in done.stderr
     )
+
+
+@dataclass(frozen=True)
+class Bare:
+    """A host without leadline, and a small installation that can be copied there."""
+
+    host: HostAsked
+    top: Path
+    temporary: Path
+
+
+@pytest.fixture
+def bare(tmp_path: Path) -> Iterator[Bare]:
+    temporary = tmp_path / "tmp"
+    temporary.mkdir()
+    top = tmp_path / "leadline-9"
+    for program in (top / "bin" / "leadline", top / "python" / "bin" / Path(sys.executable).resolve().name):
+        program.parent.mkdir(parents=True)
+        program.write_text(f'#!/bin/sh\nshift\n{sys.executable} -P "$@"\n')
+        program.chmod(0o755)
+    with ssh_server(tmp_path, variables=f"TMPDIR={temporary}") as port:
+        keys = {"client_keys": [f"{tmp_path}/id"], "known_hosts": f"{tmp_path}/known"}
+        ssh = {"port": port, "username": "root", **keys}
+        yield Bare(HostAsked("bare", "127.0.0.1", python="/nonexistent", ssh=ssh), top, temporary)
+
+
+def wait_until_empty(directory: Path) -> None:
+    end = time.monotonic() + LONG_S
+    while list(directory.iterdir()):
+        assert time.monotonic() < end, list(directory.iterdir())
+        time.sleep(0.05)
+
+
+def copied(bare: Bare, package: CopiedPackage) -> str:
+    """Why the host cannot be asked, "" where it can; then all is ended, and what was copied is gone."""
+    transport = SshTransport([bare.host], package)
+    try:
+        why = transport.connect(60.0).get("bare", "")
+        if not why:
+            crew = Crew(transport)
+            crew.assign({one.name: one.address for one in crew.workers()})
+            assert [one.name[:9] for one in bare.temporary.iterdir()] == ["leadline-"]
+            assert crew.tell(remote().clock)["bare"].value > 0
+    finally:
+        transport.close()
+    wait_until_empty(bare.temporary)
+    return why
+
+
+def test_leadline_is_copied_to_a_host_that_has_none_and_removed(bare: Bare) -> None:
+    told: list[str] = []
+    package = CopiedPackage(bare.top, told.append)
+    assert copied(bare, package) == ""
+    assert told[0] == "a host has no leadline: packing this installation for it"
+    place = package.package().archive
+    package.close()
+    assert not place.exists()
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"digest": "0" * 64}, "the copy of leadline did not arrive whole"),
+        ({"unpacked": 1 << 60}, "no temporary directory has "),
+        ({"name": "other"}, "not found"),
+    ],
+    ids=["damaged", "no space", "no Python in it"],
+)
+def test_a_copy_that_cannot_be_used_says_why_and_leaves_nothing(
+    bare: Bare, changes: dict[str, Any], words: str
+) -> None:
+    package = CopiedPackage(bare.top, lambda _: None)
+    package._package = replace(package.package(), **changes)
+    why = copied(bare, package)
+    package.close()
+    assert why.startswith("starts no leadline: ")
+    assert words in why
+
+
+def test_a_copy_that_is_broken_off_leaves_nothing(bare: Bare) -> None:
+    """The command is gone in the middle of the transfer."""
+    package = CopiedPackage(bare.top, lambda _: None)
+    line = replace(package.package(), size=1 << 30).start_line("leadline.hosts.stdio")
+    words = ssh_command(bare.host, line)
+    with subprocess.Popen(words, stdin=subprocess.PIPE, stderr=subprocess.DEVNULL) as process:
+        assert process.stdin is not None
+        process.stdin.write(b"x" * 100_000)
+        process.stdin.flush()
+        end = time.monotonic() + LONG_S
+        while not any(bare.temporary.glob("leadline-*/a")):
+            assert time.monotonic() < end
+            time.sleep(0.02)
+        process.kill()
+    package.close()
+    wait_until_empty(bare.temporary)

@@ -47,7 +47,7 @@ def connected(
     if asked.scheduler is None:
         from leadline.hosts.workers.ssh import reached
 
-        with reached(asked, gaps) as transport:
+        with reached(asked, say, gaps) as transport:
             yield _gathered(asked, Crew(transport), say, stopping, gaps)
         return
     check_plain(asked)

@@ -9,28 +9,35 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import tempfile
 import threading
 import time
 from asyncio.subprocess import PIPE, Process
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from leadline.errors import UsageError
+from leadline import _core
+from leadline.errors import LeadlineError, UsageError
 from leadline.foreign import parse_json
 from leadline.hosts.replies import REPLY_BYTES_MAX
 from leadline.hosts.stdio import GREETING, HEADER
 from leadline.hosts.workers.calls import WORDS_MAX, CallResult, CrewWorker, value_of
+from leadline.hosts.workers.package import Package, own_installation, pack
 from leadline.hosts.workers.request import HostAsked, HostsAsked
 from leadline.interpreter import module_environment, remote_command, remote_python
+from leadline.store.making import temporary
+from leadline.units import format_size
 
 _AT_ONCE = 64  # connections that are made at a time
 _NOISE_BYTES_MAX = 1 << 16  # what a login shell may print before the greeting
 _TALK_BYTES_MAX = 1 << 16  # of ssh's own messages
 _AGAIN_S = 3.0
 _SSH_FAILED = 255  # ssh(1): an error of its own; else the exit code is that of the command there
+_PIECE_BYTES = 1 << 18
+_SLOWEST_BYTES_PER_S = 1 << 20  # of the copy of leadline
 _CALL_S = 60.0  # a host hears of its command at least so often
 _END_S = 5.0
 _OPTIONS = {
@@ -42,8 +49,11 @@ _OPTIONS = {
 SERVER = "leadline.hosts.stdio"
 
 
-def ssh_command(host: HostAsked) -> list[str]:
-    """The arguments of the program that reaches a host's call server. Sources: ssh(1), ssh_config(5)."""
+def ssh_command(host: HostAsked, line: str = "") -> list[str]:
+    """The arguments of the program that starts a host's call server, or the shell's line there.
+
+    Sources: ssh(1), ssh_config(5).
+    """
     given = dict(host.ssh)
     words = ["ssh", "-T"]
     for name, value in _OPTIONS.items():
@@ -58,7 +68,7 @@ def ssh_command(host: HostAsked) -> list[str]:
         words += ["-p", str(given["port"])]
     if "username" in given:
         words += ["-l", str(given["username"])]
-    return [*words, "--", str(host.address), remote_command(remote_python(host.python), SERVER)]
+    return [*words, "--", str(host.address), line or remote_command(remote_python(host.python), SERVER)]
 
 
 def _expanded(path: str) -> str:
@@ -67,6 +77,10 @@ def _expanded(path: str) -> str:
 
 class LinkError(Exception):
     """Why a host cannot be asked, in words that follow its name."""
+
+
+class NoLeadlineError(LinkError):
+    """A host was logged in to, and has no leadline, or another."""
 
 
 @dataclass
@@ -91,11 +105,24 @@ class _Link:
                 if not isinstance(found, dict):
                     break
                 self.versions = {str(name): str(value)[:WORDS_MAX] for name, value in found.items()}
+                if self.versions.get("leadline") != _core.version():
+                    there = self.versions.get("leadline")
+                    raise NoLeadlineError(f"has leadline {there}, and {_core.version()} runs here")
                 return
             noise += len(line)
             if noise > _NOISE_BYTES_MAX:
                 raise LinkError("prints without end when it is logged in to")
-        raise LinkError(await self.death())
+        why = await self.death()
+        raise LinkError(why) if self.process.returncode == _SSH_FAILED else NoLeadlineError(why)
+
+    async def send(self, archive: Path) -> None:
+        """Copy an archive to whatever reads the host's input."""
+        stream = self.process.stdin
+        assert stream is not None  # noqa: S101
+        with archive.open("rb") as file, suppress(ConnectionError):  # who reads its output is about to say so
+            while piece := file.read(_PIECE_BYTES):
+                stream.write(piece)
+                await stream.drain()
 
     async def listen(self) -> None:
         """Hand over answers until the process ends or sends what is no answer."""
@@ -171,8 +198,9 @@ class SshTransport:
     gone_remedy = "see that `ssh HOST` works without a question"
     unlike_remedy = "install there the leadline that is here, or name its Python in a hosts file: `python:`"
 
-    def __init__(self, hosts: Sequence[HostAsked]) -> None:
-        self._hosts = hosts
+    def __init__(self, hosts: Sequence[HostAsked], copied: CopiedPackage | None = None) -> None:
+        self._hosts, self._copied = hosts, copied
+        self._bare: set[str] = set()  # hosts that have no leadline of their own
         if any(host.through for host in hosts):
             self.process, self.gone_remedy = "process", "see that its lab is up: leadline lab status"
         self._links: dict[str, _Link] = {}
@@ -256,12 +284,26 @@ class SshTransport:
         return {host.name: why for host, why in zip(self._hosts, problems, strict=True) if why}
 
     async def _connect(self, host: HostAsked, end: float) -> None:
-        """Raises LinkError."""
+        """Start the call server of a host, which is copied there where it has none. Raises LinkError."""
+        copied = self._copied
+        if copied is None or host.through or host.name not in self._bare:
+            try:
+                await self._start(host, max(end - time.monotonic(), 1.0))
+                return
+            except NoLeadlineError:
+                if copied is None or host.through:
+                    raise
+        self._bare.add(host.name)
+        package = await asyncio.get_running_loop().run_in_executor(None, copied.package)
+        left_s = max(end - time.monotonic(), 1.0) + package.size / _SLOWEST_BYTES_PER_S
+        await self._start(host, left_s, package)
+
+    async def _start(self, host: HostAsked, left_s: float, package: Package | None = None) -> None:
+        line = package.start_line(SERVER) if package is not None else ""
         async with self._slots:
-            left_s = max(end - time.monotonic(), 1.0)
             try:
                 process = await asyncio.create_subprocess_exec(
-                    *(host.through or ssh_command(host)),
+                    *(host.through or ssh_command(host, line)),
                     stdin=PIPE,
                     stdout=PIPE,
                     stderr=PIPE,
@@ -274,9 +316,12 @@ class SshTransport:
                 ) from None
             link = _Link(host, f"ssh://{host.name}#{next(self._numbers)}", process)
             hearing = asyncio.ensure_future(link.hear())
+            sending = asyncio.ensure_future(link.send(package.archive)) if package is not None else None
             try:
                 await asyncio.wait_for(link.greeted(), left_s)
             except (TimeoutError, LinkError, ValueError) as error:
+                if sending is not None:
+                    sending.cancel()
                 await link.end()
                 await hearing
                 if isinstance(error, LinkError):
@@ -327,13 +372,43 @@ class SshTransport:
         await asyncio.gather(*(link.end() for link in self._links.values()), return_exceptions=True)
 
 
+class CopiedPackage:
+    """The installation that runs here, packed once a host needs it; the archive goes with the command."""
+
+    def __init__(self, top: Path, say: Callable[[str], None]) -> None:
+        self._top, self._say = top, say
+        self._lock, self._stack = threading.Lock(), ExitStack()
+        self._package: Package | None = None
+
+    def package(self) -> Package:
+        """The archive. Raises LinkError where it cannot be made."""
+        with self._lock:
+            if self._package is None:
+                self._say("a host has no leadline: packing this installation for it")
+                try:
+                    directory = self._stack.enter_context(temporary(Path(tempfile.gettempdir())))
+                    self._package = pack(self._top, directory)
+                except (OSError, LeadlineError) as error:
+                    raise LinkError(f"has no leadline, and it cannot be copied there: {error}") from error
+                self._say(f"copying leadline to hosts: {format_size(self._package.size)} each")
+            return self._package
+
+    def close(self) -> None:
+        """Remove the archive."""
+        self._stack.close()
+
+
 @contextmanager
-def reached(asked: HostsAsked, gaps: dict[str, str] | None = None) -> Iterator[SshTransport]:
+def reached(
+    asked: HostsAsked, say: Callable[[str], None], gaps: dict[str, str] | None = None
+) -> Iterator[SshTransport]:
     """Connections to the hosts of `asked`, for as long as the block lasts.
 
     Raises UsageError where one cannot be asked. With `gaps` such hosts are named there, with the reason.
     """
-    transport = SshTransport(asked.hosts)
+    top = own_installation()
+    copied = CopiedPackage(top, say) if top is not None else None
+    transport = SshTransport(asked.hosts, copied)
     try:
         problems = transport.connect(asked.wait_s)
         if problems and gaps is None:
@@ -343,6 +418,8 @@ def reached(asked: HostsAsked, gaps: dict[str, str] | None = None) -> Iterator[S
         yield transport
     finally:
         transport.close()
+        if copied is not None:
+            copied.close()
 
 
 def _refused(problems: Mapping[str, str], hosts: Sequence[HostAsked]) -> UsageError:
@@ -356,5 +433,5 @@ def _refused(problems: Mapping[str, str], hosts: Sequence[HostAsked]) -> UsageEr
     return UsageError(
         f"{len(problems)} of {len(hosts)} hosts cannot be asked by SSH. {'; '.join(shown)}{more}",
         "`ssh HOST PYTHON -m leadline --version` must work for each without a question; a hosts file names"
-        " users, keys and Pythons (docs/many-hosts.md)",
+        " users, keys and Pythons; the bundle copies itself to hosts without leadline (docs/many-hosts.md)",
     )
