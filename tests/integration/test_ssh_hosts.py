@@ -17,8 +17,8 @@ from typing import Any
 import psutil
 import pytest
 
+from leadline.hosts.worker_rpc import remote
 from leadline.hosts.workers.calls import Crew
-from leadline.hosts.workers.remote import remote
 from leadline.hosts.workers.request import HostAsked
 from leadline.hosts.workers.ssh import CopiedPackage, SshTransport, ssh_command
 from leadline.store.reader import open_result
