@@ -13,6 +13,8 @@ import tarfile
 from dataclasses import dataclass
 from pathlib import Path
 
+from leadline.interpreter import executable
+
 # What judges and draws: a host does neither.
 _LEFT_OUT = ("vl_convert", "scipy", "scipy.libs")
 _READ_BYTES = 1 << 20
@@ -103,5 +105,5 @@ def pack(top: Path, directory: Path) -> Package:
     with archive.open("rb") as file:
         while piece := file.read(_READ_BYTES):
             digest.update(piece)
-    python = Path(sys.executable).resolve().name
+    python = Path(executable()).resolve().name
     return Package(top.name, python, archive, archive.stat().st_size, unpacked, digest.hexdigest())
