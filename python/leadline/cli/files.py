@@ -64,13 +64,11 @@ def _keep_rights(path: Path, new: int) -> None:
 
 def _result_of(path: Path) -> Path | None:
     """The result that a file is a part of, there already or not."""
-    from leadline.published.store import DOCUMENT
     from leadline.store.bundles import BUNDLES
-    from leadline.store.files import JOURNAL, MANIFEST, RECORDS, SCRIPT, WORKFLOWS
+    from leadline.store.files import DOCUMENT, JOURNAL, MANIFEST, RECORDS, SCRIPT, TRACE_TABLES, WORKFLOWS
     from leadline.store.index import INDEX
     from leadline.store.reader import check_manifest
     from leadline.store.tables import TABLES
-    from leadline.tracing.store import TRACE_TABLES
 
     place = Path(os.path.realpath(path.parent)) / path.name
     if place.name in (MANIFEST, JOURNAL, INDEX, SCRIPT, DOCUMENT, WORKFLOWS):

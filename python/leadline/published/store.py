@@ -13,12 +13,10 @@ from leadline.durable import write_whole
 from leadline.errors import ResultError, UsageError
 from leadline.foreign import read_plain, reading
 from leadline.published.document import Published, read_published
-from leadline.store.files import storing
+from leadline.store.files import DOCUMENT, storing
 from leadline.store.reader import KIND_PUBLISHED, Result
 from leadline.store.writer import create_result
 from leadline.yamlio.yaml_source import SOURCE_MAX_BYTES
-
-DOCUMENT = "published.yaml"
 
 
 def write_published(

@@ -10,16 +10,18 @@ from pathlib import Path
 
 from leadline.durable import written_whole
 from leadline.errors import ResultError, UsageError
-from leadline.published.store import DOCUMENT, read_document
+from leadline.registry import offered
 from leadline.store.bundles import bundle_trials
 from leadline.store.by_host import BY_HOST, read_by_host
 from leadline.store.files import (
+    DOCUMENT,
     HOST_FILES,
     JOURNAL,
     MANIFEST,
     OUTPUT,
     PROOF,
     SCRIPT,
+    TRACE_TABLES,
     WORKFLOWS,
     make_directory,
 )
@@ -27,7 +29,6 @@ from leadline.store.making import made_result
 from leadline.store.own import ACKS, PROPOSALS, STAGES, read_proposals, read_stages
 from leadline.store.reader import Result, find_results, open_result
 from leadline.store.tables import TABLES
-from leadline.tracing.store import TRACE_TABLES, check_trace, traced_trials
 
 _UNSAFE = re.compile(r"[^A-Za-z0-9._-]")
 
@@ -43,16 +44,10 @@ def check_whole(path: Path) -> Result:
                 f"{path} holds {file.name}, which is no plain file", "copy the result without links"
             )
     result = open_result(path)
-    if result.published:
-        read_document(result)
+    if result.published or result.workflows:
+        offered("figures of a document" if result.published else "stored workflows")(result)
         return result
-    if result.workflows:
-        from leadline.workflows.store import read_stored_workflows
-
-        read_stored_workflows(result)
-        return result
-    for trial in traced_trials(result):
-        check_trace(result, trial)
+    offered("checks of traces")(result)
     named = [str(event.details.get("trial")) for event in result.events if event.event == "trial_finished"]
     lost = sorted(set(named) - result.finished)
     if lost:

@@ -21,7 +21,7 @@ from leadline import units
 from leadline.durable import sync_directory
 from leadline.errors import ResultError, StoreError, UsageError
 from leadline.foreign import parse_json, reading
-from leadline.store.files import make_parents, storing, write_table
+from leadline.store.files import TRACE_TABLES, make_parents, storing, write_table
 from leadline.store.making import making
 from leadline.store.parquet import StoredTable, fitted, opened
 from leadline.store.reader import KIND_TRACE, Result
@@ -106,8 +106,7 @@ def _words(item: Mapping[str, Any]) -> str:
     return f"{item['path']} ({size}, SHA-256 {str(item['sha256'])[:12]})"
 
 
-PROCESSES, FILES, LATENCY, SEGMENTS = "processes", "files", "call_latency", "segments"
-TRACE_TABLES = (PROCESSES, FILES, LATENCY, SEGMENTS)
+PROCESSES, FILES, LATENCY, SEGMENTS = TRACE_TABLES
 _ROW_GROUP = 1 << 17  # segments: 7 MB of columns at once, and enough for the encodings to pay
 _NOTE = b"leadline.trace"  # of the table of processes: what is said of the trace as a whole
 
@@ -282,12 +281,13 @@ def segment_batches(result: Result, trial: str, columns: Sequence[str]) -> Itera
             yield from fitted(pa.Table.from_batches([batch]), wanted).to_batches()
 
 
-def check_trace(result: Result, trial: str) -> None:
-    """Read every table of a trial's trace, segments by batches. Raises ResultError where one is damaged."""
-    read_trace_without_segments(result, trial)
-    if has_segments(result, trial):
-        for _ in segment_batches(result, trial, segments_schema().names):
-            pass
+def check_traces(result: Result) -> None:
+    """Read every table of all traces, segments by batches. Raises ResultError where one is damaged."""
+    for trial in traced_trials(result):
+        read_trace_without_segments(result, trial)
+        if has_segments(result, trial):
+            for _ in segment_batches(result, trial, segments_schema().names):
+                pass
 
 
 def _trial(result: Result, trial: str | None) -> str:
