@@ -13,7 +13,7 @@ import click
 from leadline.cli.change.tune_options import settings_option
 from leadline.cli.change.tune_reach import TuneOptions, opened, system_options
 from leadline.cli.console import echo
-from leadline.cli.machine.lab_words import print_json
+from leadline.cli.machine.lab_targets import print_json
 from leadline.cli.options import AskedPath, ignore_health_option
 from leadline.cli.signals import Unwinding
 from leadline.errors import UsageError

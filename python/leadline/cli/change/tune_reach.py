@@ -155,8 +155,7 @@ def journal_of(labs: Sequence[str], state: Path | None = None) -> Path:
 
 
 def _lab(name: str) -> Any:
-    from leadline.cli.machine.lab_targets import check_lab_places
-    from leadline.cli.machine.lab_words import open_lab
+    from leadline.cli.machine.lab_targets import check_lab_places, open_lab
 
     check_lab_places()
     return open_lab(name, None)

@@ -9,7 +9,7 @@ import click
 
 from leadline.cli.change.tune_reach import TuneOptions, opened, system_options
 from leadline.cli.console import echo
-from leadline.cli.machine.lab_words import print_json
+from leadline.cli.machine.lab_targets import print_json
 from leadline.cli.main import EXIT_FAILED, EXIT_GOOD
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ import click
 
 from leadline.cli.change.tune_reach import TuneOptions, journal_meant, opened, system_options
 from leadline.cli.console import echo
-from leadline.cli.machine.lab_words import print_json
+from leadline.cli.machine.lab_targets import print_json
 from leadline.units import format_duration
 
 if TYPE_CHECKING:

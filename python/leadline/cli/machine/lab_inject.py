@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from leadline.cli.console import echo, echo_text
-from leadline.cli.machine.lab_words import open_lab, print_json
+from leadline.cli.machine.lab_targets import open_lab, print_json
 from leadline.cli.options import AskedPath
 from leadline.cli.signals import Unwinding
 from leadline.errors import LabError, LeadlineError, UsageError

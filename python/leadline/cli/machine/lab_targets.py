@@ -1,22 +1,56 @@
-"""The targets of a lab for other verbs: only here do the lab and the flow meet."""
+"""A lab for verbs: which is meant, how they speak of it, and its targets. Only here do lab and flow meet."""
 
 from __future__ import annotations
 
+import json
 import os
+import shlex
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from leadline.cli.console import echo, echo_text
 from leadline.cli.measure.labs import KERNEL_WAYS, NOT_DONE
 from leadline.errors import SpecError, UsageError
 
 if TYPE_CHECKING:
-    from leadline.lab import Lab
+    from leadline.lab import Lab, LabStatus
     from leadline.lab.targets import LabTarget
     from leadline.study.left_out import LeftOut
     from leadline.study.target import Target
+
+
+def open_lab(name: str, directory: Path | None) -> Lab:
+    """The lab of this name, or in this directory. Raises UsageError where both are given."""
+    from leadline import lab
+
+    require_one(name, directory)
+    return lab.open(directory if directory is not None else name)
+
+
+def require_one(name: str, directory: Path | None) -> None:
+    """Raises UsageError where a lab is named in both ways."""
+    if name and directory is not None:
+        raise UsageError("a name and --dir were given", "Give one of the two.")
+
+
+def say(words: str) -> None:
+    """What goes on, on standard error."""
+    echo(f"lab: {words}", err=True)
+
+
+def print_json(value: dict[str, Any]) -> None:
+    """A document for programs."""
+    echo_text(json.dumps(value, indent=1))
+
+
+def target_options(found: LabStatus) -> str:
+    """The lab's directories as options of other verbs."""
+    options = (f"--target {name}={shlex.quote(str(path))}" for name, path in found.targets.items())
+    return " ".join(options)
+
 
 LOCAL = "local"
 LOCAL_DIRECTORY = "/var/tmp"  # noqa: S108 - on this host's own disk, as a rule; what it is, is looked at and said

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from leadline.cli.console import echo
-from leadline.cli.machine.lab_words import print_json, say, target_options
+from leadline.cli.machine.lab_targets import print_json, say, target_options
 from leadline.cli.options import AskedPath, name_argument, one_name
 from leadline.errors import SpecError, UsageError
 from leadline.units import exact_size, parse_bit_rate, printable
