@@ -16,6 +16,7 @@ from typing import Literal
 
 from leadline.errors import LabError
 from leadline.lab.cluster.process import poll
+from leadline.lab.mounts import parse_mountinfo
 from leadline.lab.network.topology import MachineLimits
 
 Controller = Literal["cpu", "memory", "disk"]
@@ -57,7 +58,11 @@ class ControlGroups:
     def hierarchy(self, controller: Controller) -> Hierarchy | None:
         """The tree that has this controller; None where the kernel offers none."""
         first, second = _KERNEL_NAMES[controller]
-        for root, kind, options in _mounts(self.proc):
+        try:
+            table = (self.proc / "self/mountinfo").read_text(errors="replace")
+        except OSError:
+            return None
+        for root, kind, options in parse_mountinfo(table):
             if kind == "cgroup" and first in options.split(","):
                 return Hierarchy(root, 1)
             if kind == "cgroup2" and second in _words(root / "cgroup.controllers"):
@@ -120,10 +125,11 @@ class ControlGroups:
         """The path of a process's group below the tree's root, for `leave`; `/` for one that has ended."""
         hierarchy = self._require(controller)
         first = _KERNEL_NAMES[controller][0]
-        for line in _lines(self.proc / str(pid) / "cgroup"):
-            _, controllers, path = line.split(":", 2)
-            if (first in controllers.split(",")) if hierarchy.version == 1 else not controllers:
-                return path
+        with suppress(OSError):
+            for line in (self.proc / str(pid) / "cgroup").read_text().splitlines():
+                _, controllers, path = line.split(":", 2)
+                if (first in controllers.split(",")) if hierarchy.version == 1 else not controllers:
+                    return path
         return "/"
 
     def leave(self, name: str, controller: Controller, back: str) -> None:
@@ -187,26 +193,9 @@ class ControlGroups:
         return group
 
 
-def _mounts(proc: Path) -> Iterator[tuple[Path, str, str]]:
-    """Mount point, type and options of every tree of groups (proc(5), mountinfo)."""
-    with suppress(OSError):
-        for line in (proc / "self/mountinfo").read_text(errors="replace").splitlines():
-            before, separator, after = line.partition(" - ")
-            fields, kinds = before.split(), after.split()
-            if separator and len(fields) > 4 and len(kinds) > 2 and kinds[0] in ("cgroup", "cgroup2"):
-                yield Path(fields[4]), kinds[0], kinds[2]
-
-
 def _words(file: Path) -> list[str]:
     try:
         return file.read_text().split()
-    except OSError:
-        return []
-
-
-def _lines(file: Path) -> list[str]:
-    try:
-        return file.read_text().splitlines()
     except OSError:
         return []
 

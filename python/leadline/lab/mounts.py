@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import NamedTuple
 
 from leadline.errors import LabError
 from leadline.lab.cluster.process import SYSTEM_CLOCK, Clock, poll, run_tool
@@ -19,25 +20,32 @@ FUSE_DEVICE = Path("/dev/fuse")
 FUSE_KIND = "fuse.ceph-fuse"  # the file system type of a lab's mounts
 
 
-def parse_mount_points(text: str) -> list[tuple[str, str]]:
-    """(mount point, file system type) of each line of /proc/PID/mountinfo (proc(5)), in mount order."""
-    found = []
+class MountLine(NamedTuple):
+    """What a line of /proc/PID/mountinfo (proc(5)) says: mount point, file system type and its options."""
+
+    point: Path
+    kind: str
+    options: str = ""
+
+
+def parse_mountinfo(text: str) -> Iterator[MountLine]:
+    """Each mount, in mount order."""
     for line in text.splitlines():
         before, separator, after = line.partition(" - ")
-        fields = before.split(" ")
+        fields, kinds = before.split(" "), after.split(" ")
         if separator and len(fields) > 4:
             # The kernel writes space, tab, newline and backslash as octal.
             point = _OCTAL.sub(lambda match: chr(int(match[1], 8)), fields[4])
-            found.append((point, after.split(" ")[0]))
-    return found
+            yield MountLine(Path(point), kinds[0], kinds[-1])
 
 
 def mounts_below(directory: Path) -> list[tuple[Path, str]]:
     """Everything mounted on or below `directory`, the last mounted first."""
-    table = parse_mount_points(_MOUNT_TABLE.read_text(errors="surrogateescape"))
-    inside = [(Path(point), kind) for point, kind in table]
+    table = list(parse_mountinfo(_MOUNT_TABLE.read_text(errors="surrogateescape")))
     return [
-        (point, kind) for point, kind in reversed(inside) if point == directory or directory in point.parents
+        (point, kind)
+        for point, kind, _ in reversed(table)
+        if point == directory or directory in point.parents
     ]
 
 

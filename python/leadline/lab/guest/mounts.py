@@ -6,6 +6,8 @@ and no command line, file or result holds them.
 
 from __future__ import annotations
 
+from configparser import ConfigParser
+from configparser import Error as ConfigParserError
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -66,20 +68,16 @@ def ceph_mount(record: LabRecord) -> GuestMount:
 
 def secret(keyring: Path, entity: str) -> str:
     """An entity's key. Raises LabError, without any key, where the keyring has none."""
-    section = ""
+    sections = ConfigParser(interpolation=None)
     try:
-        lines = keyring.read_text().splitlines()
+        sections.read_string(keyring.read_text())
+        return sections[entity]["key"]
     except OSError as error:
         raise LabError(
             f"{keyring} cannot be read: {error.strerror}", "Use the account that started the lab."
         ) from error
-    for line in map(str.strip, lines):
-        if line.startswith("["):
-            section = line.strip("[]")
-        name, _, value = line.partition("=")
-        if section == entity and name.strip() == "key":
-            return value.strip()
-    raise LabError(f"{keyring} has no key of {entity}", "Start the lab anew.")
+    except (KeyError, ConfigParserError):
+        raise LabError(f"{keyring} has no key of {entity}", "Start the lab anew.") from None
 
 
 def nfs_mount(host: str, port: int) -> GuestMount:
