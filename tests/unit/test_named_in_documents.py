@@ -27,7 +27,7 @@ _PATH = re.compile(
     r"`((?:crates|python|tests|tools|bench|docs)/[\w./-]+|[a-z_]+(?:/[a-z_]+)+\.(?:py|rs|yaml|toml|h))(?:::\w+)?`"
 )
 _LINK = re.compile(r"\]\(([^)#\s]+)(?:#[\w-]+)?\)")
-_MODULE = re.compile(r"`((?:leadline\.)?([a-z_]+)(?:\.(?!(?:rs|toml|md|json|yaml)`)[a-z_]+)+)`")
+_MODULE = re.compile(r"`((?:leadline\.)?([a-z_]+)(?:\.(?!(?:py|rs|toml|md|json|yaml)`)[a-z_]+)+)`")
 _TARGET = re.compile(r"`make ([a-z-]+)|^    make ([a-z-]+)")
 _MODULES = frozenset(
     ".".join(Path(path).with_suffix("").parts[1:]).removesuffix(".__init__")

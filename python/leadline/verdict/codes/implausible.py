@@ -1,7 +1,7 @@
 """Where bytes came from and went to, and figures above what a limit lets through.
 
 Only limits of link, device or control group that nothing passes are held against a figure (see
-`observe.mounts.limits`). What explains the rest is said with it, where it was seen.
+`observe.network.interfaces`). What explains the rest is said with it, where it was seen.
 """
 
 from __future__ import annotations
