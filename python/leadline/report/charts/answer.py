@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 from leadline.report import format as fmt
-from leadline.report.charts.parts import PALETTE, Chart, name_axis, panel
+from leadline.report.charts.parts import PALETTE, Chart, marks, name_axis, nominal, panel, quantitative, tips
 from leadline.report.screen_table import INVALID, comparable, short_figure, short_marks
 from leadline.verdict.model import UNUSABLE, FigureTable, Findings, outcome_words
 from leadline.verdict.sections.answer import AskedFigure, StudyAnswer
@@ -50,7 +50,7 @@ def _figures_map(figures: list[AskedFigure], targets: list[str]) -> Chart:
                 "tip": _tip(one),
             }
         )
-    words = "; ".join(str(row["tip"]) for row in rows[:20])
+    words = tips(rows[:20])
     title = "Which target for which work: the darker, the nearer to the best of its row"
     return Chart(_NAME, title, "", words, _map(rows, len({one.work for one in figures}), targets))
 
@@ -82,29 +82,25 @@ def _tip(one: AskedFigure) -> str:
 def _map(rows: list[dict[str, Any]], height: int, columns: list[str]) -> dict[str, Any]:
     names = [fmt.printable(name) for name in columns]
     place = {
-        "y": {"field": "work", "type": "nominal", "sort": None, "title": None, "axis": name_axis()},
-        "x": {
-            "field": "target",
-            "type": "nominal",
-            "sort": names,
-            "title": None,
-            "axis": {"orient": "top", "labelAngle": 0, "grid": False, "labelColor": "var(--ink)"},
-        },
+        "y": nominal("work", sort=None, title=None, axis=name_axis()),
+        "x": nominal(
+            "target",
+            sort=names,
+            title=None,
+            axis={"orient": "top", "labelAngle": 0, "grid": False, "labelColor": "var(--ink)"},
+        ),
     }
-    field = {
-        "mark": {"type": "rect", "color": PALETTE[0], "stroke": "var(--grid)"},
-        "encoding": {
+    field = marks(
+        {"type": "rect", "color": PALETTE[0], "stroke": "var(--grid)"},
+        {
             **place,
-            "fillOpacity": {
-                "field": "near",
-                "type": "quantitative",
-                "legend": None,
-                "scale": {"domain": [0, 1], "range": [_LIGHTEST, 0.75]},
-            },
+            "fillOpacity": quantitative(
+                "near", legend=None, scale={"domain": [0, 1], "range": [_LIGHTEST, 0.75]}
+            ),
             "tooltip": {"field": "tip"},
         },
-    }
-    text = {"mark": {"type": "text", "color": "var(--ink)"}, "encoding": {**place, "text": {"field": "text"}}}
+    )
+    text = marks({"type": "text", "color": "var(--ink)"}, {**place, "text": {"field": "text"}})
     return panel(rows, [field, text], _ROW * height + 20)
 
 
@@ -123,7 +119,7 @@ def _words_map(table: FigureTable) -> Chart:
         for row in table.rows
         for column, item in zip(table.columns, row.values, strict=True)
     ]
-    words = "; ".join(str(row["tip"]) for row in rows[:20])
+    words = tips(rows[:20])
     return Chart(_NAME, table.title, "", words, _map(rows, len(table.rows), list(table.columns)))
 
 
@@ -157,42 +153,30 @@ def _intervals(answer: StudyAnswer, figures: list[AskedFigure]) -> Chart | None:
         )
     if not rows:
         return None
-    name = {
-        "field": "work",
-        "type": "nominal",
-        "sort": None,
-        "title": None,
-        "axis": {**name_axis(), "labelLimit": 260},
-    }
-    colour = {
-        "field": "verdict",
-        "type": "nominal",
-        "title": None,
-        "scale": {
+    name = nominal("work", sort=None, title=None, axis={**name_axis(), "labelLimit": 260})
+    colour = nominal(
+        "verdict",
+        title=None,
+        scale={
             "domain": [outcome_words(one) for one in ("faster", "slower", "same", "undecided")],
             "range": [*PALETTE[:3], "var(--muted)"],
         },
-        "legend": {"orient": "bottom"},
-    }
+        legend={"orient": "bottom"},
+    )
     scale: dict[str, Any] = {
         "type": "quantitative",
         "scale": {"type": "log"},
         "axis": {"title": "times", "grid": True},
     }
-    rule = {
-        "mark": {"type": "rule", "strokeWidth": 3},
-        "encoding": {"y": name, "x": {"field": "low", **scale}, "x2": {"field": "high"}, "color": colour},
-    }
-    point = {
-        "mark": {"type": "point", "filled": True, "size": 70},
-        "encoding": {
-            "y": name,
-            "x": {"field": "ratio", **scale},
-            "color": colour,
-            "tooltip": {"field": "tip"},
-        },
-    }
-    unit = {"mark": {"type": "rule", "color": "var(--ink)"}, "encoding": {"x": {"datum": 1}}}
-    words = "; ".join(str(row["tip"]) for row in rows[:20])
+    rule = marks(
+        {"type": "rule", "strokeWidth": 3},
+        {"y": name, "x": {"field": "low", **scale}, "x2": {"field": "high"}, "color": colour},
+    )
+    point = marks(
+        {"type": "point", "filled": True, "size": 70},
+        {"y": name, "x": {"field": "ratio", **scale}, "color": colour, "tooltip": {"field": "tip"}},
+    )
+    unit = marks({"type": "rule", "color": "var(--ink)"}, {"x": {"datum": 1}})
+    words = tips(rows[:20])
     title = f"Ratios to {fmt.printable(answer.against)} with their intervals; what leaves 1 out is decided"
     return Chart(_NAME, title, "", words, panel(rows, [unit, rule, point], _ROW * len(rows) + 50))

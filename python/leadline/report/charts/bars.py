@@ -9,6 +9,7 @@ from leadline.report import format as fmt
 from leadline.report import metrics
 from leadline.report.charts.parts import (
     Chart,
+    charts_of,
     colour,
     flagged,
     if_invalid,
@@ -16,11 +17,15 @@ from leadline.report.charts.parts import (
     kind_colour,
     label,
     linear_ticks,
+    marks,
     name_axis,
+    nominal,
     panel,
     place_of,
+    quantitative,
     scaled,
     shade_of,
+    tips,
 )
 from leadline.verdict.model import Cell, Origin
 from leadline.verdict.sections.charts import GroupedBars, ShareBar, ShareBars
@@ -58,7 +63,7 @@ def rate(place: int, work: str, cells: tuple[Cell, ...], names: list[str], si: b
         )
     widest = max((row["end"] for row in rows), default=1) or 1
     room = 1.85 if any(flagged(str(row["state"])) for row in rows) else 1.3
-    words = "; ".join(row["tip"] for row in rows)
+    words = tips(rows)
     return Chart(
         f"rate-{place}",
         fmt.printable(work),
@@ -69,7 +74,7 @@ def rate(place: int, work: str, cells: tuple[Cell, ...], names: list[str], si: b
 
 
 def _bars(names: list[str], widest: float, room: float) -> list[dict[str, Any]]:
-    y = {"field": "target", "type": "nominal", "sort": names, "title": None, "axis": name_axis()}
+    y = nominal("target", sort=names, title=None, axis=name_axis())
     x_scale = {"domain": [0, widest * room], "nice": False}
     # 150k reads in a narrow panel where 150,000 would not.
     x_axis = {
@@ -78,54 +83,48 @@ def _bars(names: list[str], widest: float, room: float) -> list[dict[str, Any]]:
         "labelExpr": "format(datum.value, datum.value < 1e4 ? ',.3~r' : '~s')",
     }
     return [
-        {
-            "mark": {"type": "bar", "height": 13, "strokeWidth": 1.5},
-            "encoding": {
+        marks(
+            {"type": "bar", "height": 13, "strokeWidth": 1.5},
+            {
                 "y": y,
-                "x": {"field": "value", "type": "quantitative", "scale": x_scale, "axis": x_axis},
+                "x": quantitative("value", scale=x_scale, axis=x_axis),
                 "color": colour(names),
                 "stroke": {**colour(names)},
                 "fillOpacity": if_invalid(0.0, 1.0),
                 "strokeDash": if_invalid([3, 2], [1, 0]),
                 "tooltip": {"field": "tip"},
             },
-        },
-        {
-            "mark": {"type": "rule", "color": "var(--ink)", "strokeWidth": 1.4},
-            "transform": [{"filter": "isValid(datum.low) && isValid(datum.high)"}],
-            "encoding": {"y": y, "x": {"field": "low", "type": "quantitative"}, "x2": {"field": "high"}},
-        },
+        ),
+        marks(
+            {"type": "rule", "color": "var(--ink)", "strokeWidth": 1.4},
+            {"y": y, "x": quantitative("low"), "x2": {"field": "high"}},
+            "isValid(datum.low) && isValid(datum.high)",
+        ),
         _whisker_end(y, "low", "isValid(datum.low)"),
         _whisker_end(y, "high", "isValid(datum.high) && !datum.cut"),
-        {
-            "mark": {
-                "type": "point",
-                "shape": "triangle-right",
-                "filled": True,
-                "size": 40,
-                "color": "var(--ink)",
-            },
-            "transform": [{"filter": "datum.cut"}],
-            "encoding": {"y": y, "x": {"field": "high", "type": "quantitative"}},
-        },
-        {
-            "mark": {"type": "text", "align": "left", "dx": 6},
-            "encoding": {
+        marks(
+            {"type": "point", "shape": "triangle-right", "filled": True, "size": 40, "color": "var(--ink)"},
+            {"y": y, "x": quantitative("high")},
+            "datum.cut",
+        ),
+        marks(
+            {"type": "text", "align": "left", "dx": 6},
+            {
                 "y": y,
-                "x": {"field": "end", "type": "quantitative"},
+                "x": quantitative("end"),
                 "text": {"field": "label"},
                 "color": if_invalid("var(--invalid)", "var(--ink)"),
             },
-        },
+        ),
     ]
 
 
 def _whisker_end(y: dict[str, Any], end: str, shown: str) -> dict[str, Any]:
-    return {
-        "mark": {"type": "tick", "color": "var(--ink)", "thickness": 1.4, "size": 7},
-        "transform": [{"filter": shown}],
-        "encoding": {"y": y, "x": {"field": end, "type": "quantitative"}},
-    }
+    return marks(
+        {"type": "tick", "color": "var(--ink)", "thickness": 1.4, "size": 7},
+        {"y": y, "x": quantitative(end)},
+        shown,
+    )
 
 
 def origin(place: int, work: str, cells: tuple[Cell, ...], names: list[str]) -> Chart | None:
@@ -183,42 +182,42 @@ def grouped_charts(shown: GroupedBars, names: list[str]) -> tuple[Chart, ...]:
     groups = list(dict.fromkeys(bar.group for bar in shown.bars))
     widest = max(row["end"] for row in rows) or 1
     drawn = len({row["target"] for row in rows})
-    words = "; ".join(row["tip"] for row in rows)
-    spec = panel(rows, _grouped_layers(names, widest, groups), len(groups) * (14 * drawn + 8))
-    return (Chart(shown.name, fmt.printable(shown.title), scale.label, words, spec),)
+    words = tips(rows)
+    return charts_of(
+        shown,
+        scale.label,
+        words,
+        rows,
+        _grouped_layers(names, widest, groups),
+        len(groups) * (14 * drawn + 8),
+    )
 
 
 def _grouped_layers(names: list[str], widest: float, groups: list[str]) -> list[dict[str, Any]]:
-    y = {
-        "field": "layer",
-        "type": "nominal",
-        "sort": groups,
-        "title": None,
-        "axis": name_axis(),
-    }
+    y = nominal("layer", sort=groups, title=None, axis=name_axis())
     shared = {"y": y, "yOffset": {"field": "target", "sort": names, "scale": {"paddingInner": 0.15}}}
     scale = {"domain": [0, widest * 1.75], "nice": False}
     axis = {"title": None, "values": linear_ticks(widest), "format": ",.3~r"}
     return [
-        {
-            "mark": {"type": "bar"},
-            "encoding": {
+        marks(
+            {"type": "bar"},
+            {
                 **shared,
-                "x": {"field": "value", "type": "quantitative", "scale": scale, "axis": axis},
+                "x": quantitative("value", scale=scale, axis=axis),
                 "color": colour(names),
                 "stroke": colour(names),
                 "fillOpacity": if_invalid(0.0, 1.0),
             },
-        },
-        {
-            "mark": {"type": "text", "align": "left", "dx": 4, "fontSize": 10},
-            "encoding": {
+        ),
+        marks(
+            {"type": "text", "align": "left", "dx": 4, "fontSize": 10},
+            {
                 **shared,
-                "x": {"field": "end", "type": "quantitative"},
+                "x": quantitative("end"),
                 "text": {"field": "label"},
                 "color": if_invalid("var(--invalid)", "var(--ink)"),
             },
-        },
+        ),
     ]
 
 
@@ -240,8 +239,7 @@ def _numbered(shown: ShareBars) -> tuple[Chart, ...]:
         return ()
     words = "; ".join(f"{row['bar']}: {row['name']} {row['label']}" for row in rows)
     layers = _numbered_layers(shown.axis, [str(row["bar"]) for row in rows], _names(shown))
-    spec = panel(rows, layers, 28 * len(shown.bars))
-    return (Chart(shown.name, fmt.printable(shown.title), shown.unit, words, spec),)
+    return charts_of(shown, shown.unit, words, rows, layers, 28 * len(shown.bars))
 
 
 def _numbered_rows(bar: ShareBar) -> list[dict[str, Any]]:
@@ -267,29 +265,23 @@ def _numbered_rows(bar: ShareBar) -> list[dict[str, Any]]:
 
 
 def _numbered_layers(axis: str | None, bars: list[str], names: list[str]) -> list[dict[str, Any]]:
-    y = {
-        "field": "bar",
-        "type": "nominal",
-        "sort": list(dict.fromkeys(bars)),
-        "title": axis,
-        "axis": {"grid": False, "labelColor": "var(--ink)"},
-    }
-    shades = {
-        "field": "name",
-        "type": "nominal",
-        "scale": {"domain": names, "range": [shade_of(name, names) for name in names]},
-        "legend": {"title": None, "orient": "top", "symbolType": "square"},
-    }
-    x = {
-        "field": "from",
-        "type": "quantitative",
-        "scale": {"domain": [0, 100], "nice": False},
-        "axis": {"title": None, "values": [0, 25, 50, 75, 100]},
-    }
+    y = nominal(
+        "bar", sort=list(dict.fromkeys(bars)), title=axis, axis={"grid": False, "labelColor": "var(--ink)"}
+    )
+    shades = nominal(
+        "name",
+        scale={"domain": names, "range": [shade_of(name, names) for name in names]},
+        legend={"title": None, "orient": "top", "symbolType": "square"},
+    )
+    x = quantitative(
+        "from",
+        scale={"domain": [0, 100], "nice": False},
+        axis={"title": None, "values": [0, 25, 50, 75, 100]},
+    )
     return [
-        {
-            "mark": {"type": "bar", "height": 17},
-            "encoding": {
+        marks(
+            {"type": "bar", "height": 17},
+            {
                 "y": y,
                 "x": x,
                 "x2": {"field": "to"},
@@ -297,16 +289,16 @@ def _numbered_layers(axis: str | None, bars: list[str], names: list[str]) -> lis
                 "fillOpacity": if_invalid(0.3, 1.0),
                 "tooltip": {"field": "tip"},
             },
-        },
-        {
-            "mark": {"type": "text", "fontSize": 10, "fontWeight": 600},
-            "encoding": {
+        ),
+        marks(
+            {"type": "text", "fontSize": 10, "fontWeight": 600},
+            {
                 "y": y,
-                "x": {"field": "middle", "type": "quantitative"},
+                "x": quantitative("middle"),
                 "text": {"field": "shown"},
                 "color": {"value": "var(--ink)"},
             },
-        },
+        ),
     ]
 
 
@@ -323,22 +315,20 @@ def _plain(shown: ShareBars) -> tuple[Chart, ...]:
         for bar in shown.bars
         for name, share in bar.parts
     ]
-    layer = {
-        "mark": {"type": "bar", "height": 18},
-        "encoding": {
-            "y": {"field": "bar", "type": "nominal", "sort": None, "title": None, "axis": name_axis()},
-            "x": {
-                "field": "value",
-                "type": "quantitative",
-                "stack": "zero",
-                "scale": {"domain": [0, 100], "nice": False},
-                "axis": {"title": None, "values": [0, 25, 50, 75, 100]},
-            },
+    layer = marks(
+        {"type": "bar", "height": 18},
+        {
+            "y": nominal("bar", sort=None, title=None, axis=name_axis()),
+            "x": quantitative(
+                "value",
+                stack="zero",
+                scale={"domain": [0, 100], "nice": False},
+                axis={"title": None, "values": [0, 25, 50, 75, 100]},
+            ),
             "order": {"field": "place"},
             "color": kind_colour(names),
             "tooltip": {"field": "tip"},
         },
-    }
-    words = "; ".join(str(row["tip"]) for row in rows)
-    spec = panel(rows, [layer], 30 * len(shown.bars))
-    return (Chart(shown.name, fmt.printable(shown.title), shown.unit, words, spec),)
+    )
+    words = tips(rows)
+    return charts_of(shown, shown.unit, words, rows, [layer], 30 * len(shown.bars))

@@ -25,7 +25,15 @@ from leadline.report.charts.growth import (
     rate_charts,
     time_charts,
 )
-from leadline.report.charts.parts import PALETTE, Chart, kind_colour, panel, target_names
+from leadline.report.charts.parts import (
+    PALETTE,
+    Chart,
+    charts_of,
+    kind_colour,
+    marks,
+    quantitative,
+    target_names,
+)
 from leadline.report.charts.ways import places_chart, stage_charts
 from leadline.report.metrics import by_operation
 from leadline.verdict.model import Cell, Findings
@@ -56,12 +64,9 @@ def amount_charts(shown: AmountLines) -> tuple[Chart, ...]:
         for line in shown.lines
         for seconds, value in line.points
     ]
-    x = {
-        "field": "t",
-        "type": "quantitative",
-        "axis": {"title": "seconds since the start", "grid": False},
-        "scale": {"zero": True, "nice": False},
-    }
+    x = quantitative(
+        "t", axis={"title": "seconds since the start", "grid": False}, scale={"zero": True, "nice": False}
+    )
     bands = {
         "data": {
             "values": [
@@ -73,19 +78,19 @@ def amount_charts(shown: AmountLines) -> tuple[Chart, ...]:
         "encoding": {"x": x, "x2": {"field": "to"}, "tooltip": {"field": "tip"}},
     }
     several = len(shown.lines) > 1
-    lines = {
-        "mark": {"type": "line", "interpolate": "step", "strokeWidth": 1.6, "color": PALETTE[0]},
-        "encoding": {
+    lines = marks(
+        {"type": "line", "interpolate": "step", "strokeWidth": 1.6, "color": PALETTE[0]},
+        {
             "x": x,
-            "y": {"field": "value", "type": "quantitative", "axis": {"title": None, "format": ",.3~r"}},
+            "y": quantitative("value", axis={"title": None, "format": ",.3~r"}),
             **({"color": kind_colour([fmt.printable(one.label) for one in shown.lines])} if several else {}),
         },
-    }
+    )
     words = [fmt.printable(span.words) for span in shown.spans[:3]]
     more = [f"{len(shown.spans) - 3} more"] if shown.spans[3:] else []
     said = "; ".join([f"{scale.label} over time", *words, *more])
     layers = [*([bands] if shown.spans else []), lines]
-    return (Chart(shown.name, fmt.printable(shown.title), scale.label, said, panel(rows, layers, 150)),)
+    return charts_of(shown, scale.label, said, rows, layers, 150)
 
 
 @dataclass(frozen=True)

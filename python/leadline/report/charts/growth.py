@@ -7,20 +7,23 @@ from typing import Any
 from leadline import units
 from leadline.report import format as fmt
 from leadline.report.charts.parts import (
-    DASHES,
     LEGEND,
     PALETTE,
-    SHAPES,
     Chart,
+    charts_of,
     colour,
-    domain,
+    dash,
     flagged,
     if_invalid,
     in_order,
     kind_colour,
+    marks,
     name_axis,
-    panel,
+    nominal,
+    quantitative,
     shade_of,
+    shape,
+    tips,
 )
 from leadline.verdict.sections.charts import (
     CountBars,
@@ -45,9 +48,8 @@ def growth_charts(shown: GrowthLines, names: list[str]) -> tuple[Chart, ...]:
     scale = fmt.scale_for(shown.unit, [point.value.value for point in points])
     rows = [_time_row(point, scale) for point in points]
     models = [row for model in shown.models for row in _model_rows(model, scale)]
-    words = "; ".join(str(row["tip"]) for row in rows)
-    spec = panel([*rows, *models], _time_layers(shown.axis, names, rows), 230)
-    return (Chart(shown.name, fmt.printable(shown.title), scale.label, words, spec),)
+    words = tips(rows)
+    return charts_of(shown, scale.label, words, [*rows, *models], _time_layers(shown.axis, names, rows), 230)
 
 
 def _time_row(point: GrowthPoint, scale: fmt.Scale) -> dict[str, Any]:
@@ -87,52 +89,39 @@ def _model_rows(model: GrowthModel, scale: fmt.Scale) -> list[dict[str, Any]]:
 
 
 def _time_layers(axis: str, names: list[str], rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    x = {
-        "field": "copies",
-        "type": "quantitative",
-        "scale": {"zero": True, "nice": False},
-        "axis": {
+    x = quantitative(
+        "copies",
+        scale={"zero": True, "nice": False},
+        axis={
             "title": fmt.printable(axis),
             "grid": False,
             "values": sorted({row["copies"] for row in rows}),
             "format": "d",
         },
-    }
-    y = {
-        "field": "value",
-        "type": "quantitative",
-        "scale": {"zero": True},
-        "axis": {"title": None, "tickCount": 5, "format": ",.3~r"},
-    }
+    )
+    y = quantitative("value", scale={"zero": True}, axis={"title": None, "tickCount": 5, "format": ",.3~r"})
     shared = {"x": x, "y": y, "color": colour(names), "detail": {"field": "series"}}
-    dash = {"field": "target", "type": "nominal", "legend": None, "scale": domain(names, DASHES)}
-    shape = {"field": "target", "type": "nominal", "legend": None, "scale": domain(names, SHAPES)}
     measured = [{"filter": "datum.kind === 'measured'"}]
     return [
-        {
-            "mark": {"type": "line", "strokeWidth": 1.2, "strokeDash": _MODEL_DASH, "opacity": 0.8},
-            "transform": [{"filter": "datum.kind === 'model'"}],
-            "encoding": shared,
-        },
+        marks(
+            {"type": "line", "strokeWidth": 1.2, "strokeDash": _MODEL_DASH, "opacity": 0.8},
+            shared,
+            "datum.kind === 'model'",
+        ),
         {
             "mark": {"type": "rule", "strokeWidth": 1.4},
             "transform": [*measured, {"filter": "isValid(datum.low) && isValid(datum.high)"}],
-            "encoding": {
-                "x": x,
-                "y": {"field": "low", "type": "quantitative"},
-                "y2": {"field": "high"},
-                "color": colour(names),
-            },
+            "encoding": {"x": x, "y": quantitative("low"), "y2": {"field": "high"}, "color": colour(names)},
         },
         {
             "mark": {"type": "line", "strokeWidth": 1.8},
             "transform": measured,
-            "encoding": {**shared, "strokeDash": dash},
+            "encoding": {**shared, "strokeDash": dash(names)},
         },
         {
             "mark": {"type": "point", "filled": True, "size": 60, "opacity": 1},
             "transform": measured,
-            "encoding": {**shared, "shape": shape, "tooltip": {"field": "tip"}},
+            "encoding": {**shared, "shape": shape(names), "tooltip": {"field": "tip"}},
         },
         {
             "mark": {"type": "text", "dy": -12, "fontSize": 10, "fontWeight": 600},
@@ -174,19 +163,16 @@ def knee_charts(shown: KneeMap) -> tuple[Chart, ...]:
     tried, knee, could_be = "datum.tried", "datum.knee", "datum.could_be"
     size = 11 if len(shown.columns) <= _NARROW else 8
     layer = [
-        {
-            "mark": {"type": "rect", "color": PALETTE[0]},
-            "encoding": {
+        marks(
+            {"type": "rect", "color": PALETTE[0]},
+            {
                 **place,
-                "fillOpacity": {
-                    "field": "share",
-                    "type": "quantitative",
-                    "legend": None,
-                    "scale": {"domain": [0, 1], "range": _OPACITY},
-                },
+                "fillOpacity": quantitative(
+                    "share", legend=None, scale={"domain": [0, 1], "range": _OPACITY}
+                ),
                 "tooltip": {"field": "tip"},
             },
-        },
+        ),
         _frame(place, tried, {"stroke": "var(--muted)", "strokeWidth": 1}),
         _frame(place, could_be, {"stroke": "var(--ink)", "strokeWidth": 1.5, "strokeDash": [3, 2]}),
         _frame(place, knee, {"stroke": "var(--ink)", "strokeWidth": 3.5}),
@@ -198,40 +184,30 @@ def knee_charts(shown: KneeMap) -> tuple[Chart, ...]:
         ),
     ]
     words = "; ".join(str(row["tip"]) for row in rows if row["knee"] or row["could_be"])
-    spec = panel(rows, layer, _ROW * len(shown.rows) + 50)
-    return (Chart(shown.name, fmt.printable(shown.title), shown.unit, words, spec),)
+    return charts_of(shown, shown.unit, words, rows, layer, _ROW * len(shown.rows) + 50)
 
 
 def _axis(field: str, levels: tuple[str, ...], option: str, side: str) -> dict[str, Any]:
-    return {
-        "field": field,
-        "type": "nominal",
-        "sort": [fmt.printable(one) for one in levels],
-        "scale": {"domain": [fmt.printable(one) for one in levels], "padding": 0.08},
-        "axis": {
+    return nominal(
+        field,
+        sort=[fmt.printable(one) for one in levels],
+        scale={"domain": [fmt.printable(one) for one in levels], "padding": 0.08},
+        axis={
             "title": fmt.printable(option) or None,
             "orient": side,
             "labelAngle": 0 if len(levels) <= _NARROW // 2 or side == "left" else -40,
             "grid": False,
             "labelColor": "var(--ink)",
         },
-    }
+    )
 
 
 def _frame(place: dict[str, Any], test: str, look: dict[str, Any]) -> dict[str, Any]:
-    return {
-        "transform": [{"filter": test}],
-        "mark": {"type": "rect", "fill": None, **look},
-        "encoding": place,
-    }
+    return marks({"type": "rect", "fill": None, **look}, place, test)
 
 
 def _numbers(place: dict[str, Any], test: str, look: dict[str, Any]) -> dict[str, Any]:
-    return {
-        "transform": [{"filter": test}],
-        "mark": {"type": "text", **look},
-        "encoding": {**place, "text": {"field": "text"}},
-    }
+    return marks({"type": "text", **look}, {**place, "text": {"field": "text"}}, test)
 
 
 def rate_charts(shown: RateLines) -> tuple[Chart, ...]:
@@ -243,31 +219,23 @@ def rate_charts(shown: RateLines) -> tuple[Chart, ...]:
         for name, values in rates.items()
         for number, value in enumerate(values)
     ]
-    layer = {
-        "mark": {"type": "line", "interpolate": "step", "strokeWidth": 1.6},
-        "encoding": {
+    layer = marks(
+        {"type": "line", "interpolate": "step", "strokeWidth": 1.6},
+        {
             "x": _time_axis(),
-            "y": {"field": "value", "type": "quantitative", "axis": {"title": None, "format": ",.3~r"}},
+            "y": quantitative("value", axis={"title": None, "format": ",.3~r"}),
             "color": kind_colour(list(rates)),
-            "strokeDash": {
-                "field": "kind",
-                "type": "nominal",
-                "legend": LEGEND,
-                "scale": {"domain": list(rates), "range": [[1, 0], [5, 2]][: len(rates)]},
-            },
+            "strokeDash": nominal(
+                "kind", legend=LEGEND, scale={"domain": list(rates), "range": [[1, 0], [5, 2]][: len(rates)]}
+            ),
         },
-    }
+    )
     peaks = "; ".join(f"{name}: at most {units.format_rate(max(v))}" for name, v in rates.items())
-    return (Chart(shown.name, fmt.printable(shown.title), scale.label, peaks, panel(rows, [layer], 200)),)
+    return charts_of(shown, scale.label, peaks, rows, [layer], 200)
 
 
 def _time_axis(title: str = "seconds since the start") -> dict[str, Any]:
-    return {
-        "field": "t",
-        "type": "quantitative",
-        "axis": {"title": title, "grid": False},
-        "scale": {"zero": True, "nice": False},
-    }
+    return quantitative("t", axis={"title": title, "grid": False}, scale={"zero": True, "nice": False})
 
 
 def heat_charts(shown: HeatMap) -> tuple[Chart, ...]:
@@ -285,25 +253,21 @@ def heat_charts(shown: HeatMap) -> tuple[Chart, ...]:
         for place, value in enumerate(values)
         if value > 0
     ]
-    layer = {
-        "mark": {"type": "rect", "color": shade_of(shown.kind, [shown.kind])},
-        "encoding": {
-            "y": {"field": "process", "type": "nominal", "sort": None, "title": None, "axis": name_axis()},
+    layer = marks(
+        {"type": "rect", "color": shade_of(shown.kind, [shown.kind])},
+        {
+            "y": nominal("process", sort=None, title=None, axis=name_axis()),
             "x": _time_axis(),
             "x2": {"field": "t2"},
-            "fillOpacity": {
-                "field": "value",
-                "type": "quantitative",
-                "legend": None,
-                "scale": {"type": "sqrt", "domainMin": 0, "range": [0.08, 1]},
-            },
+            "fillOpacity": quantitative(
+                "value", legend=None, scale={"type": "sqrt", "domainMin": 0, "range": [0.08, 1]}
+            ),
             "tooltip": {"field": "tip"},
         },
-    }
+    )
     most = units.format_rate(max(float(str(row["value"])) for row in rows))
     words = f"{len(shown.rows)} processes; at most {most}"
-    spec = panel(rows, [layer], 22 * len(shown.rows) + 10)
-    return (Chart(shown.name, fmt.printable(shown.title), f"full colour: {most}", words, spec),)
+    return charts_of(shown, f"full colour: {most}", words, rows, [layer], 22 * len(shown.rows) + 10)
 
 
 def life_charts(shown: LifeBars) -> tuple[Chart, ...]:
@@ -317,18 +281,17 @@ def life_charts(shown: LifeBars) -> tuple[Chart, ...]:
         }
         for bar in shown.bars
     ]
-    layer = {
-        "mark": {"type": "bar", "height": 9, "color": PALETTE[6]},
-        "encoding": {
-            "y": {"field": "process", "type": "nominal", "sort": None, "title": None, "axis": name_axis()},
+    layer = marks(
+        {"type": "bar", "height": 9, "color": PALETTE[6]},
+        {
+            "y": nominal("process", sort=None, title=None, axis=name_axis()),
             "x": _time_axis(),
             "x2": {"field": "t2"},
             "tooltip": {"field": "tip"},
         },
-    }
-    words = "; ".join(str(row["tip"]) for row in rows[:10])
-    spec = panel(rows, [layer], 18 * len(rows) + 10)
-    return (Chart(shown.name, fmt.printable(shown.title), "seconds", words, spec),)
+    )
+    words = tips(rows[:10])
+    return charts_of(shown, "seconds", words, rows, [layer], 18 * len(rows) + 10)
 
 
 def time_charts(shown: TimeBars) -> tuple[Chart, ...]:
@@ -346,23 +309,17 @@ def time_charts(shown: TimeBars) -> tuple[Chart, ...]:
         for name, seconds in bar.parts
     ]
     label = {**name_axis(), "labelLimit": 260}
-    layer = {
-        "mark": {"type": "bar", "height": 11},
-        "encoding": {
-            "y": {"field": "file", "type": "nominal", "sort": None, "title": None, "axis": label},
-            "x": {
-                "field": "value",
-                "type": "quantitative",
-                "stack": "zero",
-                "axis": {"title": None, "tickCount": 5},
-            },
+    layer = marks(
+        {"type": "bar", "height": 11},
+        {
+            "y": nominal("file", sort=None, title=None, axis=label),
+            "x": quantitative("value", stack="zero", axis={"title": None, "tickCount": 5}),
             "color": kind_colour(in_order(names)),
             "tooltip": {"field": "tip"},
         },
-    }
+    )
     words = "; ".join(f"{fmt.printable(bar.title)} {_seconds(bar.total_s)}" for bar in shown.bars[:5])
-    spec = panel(rows, [layer], 21 * len(shown.bars) + 10)
-    return (Chart(shown.name, fmt.printable(shown.title), scale.label, words, spec),)
+    return charts_of(shown, scale.label, words, rows, [layer], 21 * len(shown.bars) + 10)
 
 
 def _seconds(value: float) -> str:
@@ -375,23 +332,14 @@ def count_charts(shown: CountBars) -> tuple[Chart, ...]:
         {"bin": name, "value": count, "tip": f"{name}: {count:,}"}
         for name, count in ((fmt.printable(name), count) for name, count in shown.counts)
     ]
-    bins = {
-        "field": "bin",
-        "type": "nominal",
-        "sort": None,
-        "axis": {"title": None, "labelAngle": -40, "grid": False},
-    }
-    layer = {
-        "mark": {"type": "bar", "color": shade_of(shown.kind, [shown.kind])},
-        "encoding": {
+    bins = nominal("bin", sort=None, axis={"title": None, "labelAngle": -40, "grid": False})
+    layer = marks(
+        {"type": "bar", "color": shade_of(shown.kind, [shown.kind])},
+        {
             "x": bins,
-            "y": {
-                "field": "value",
-                "type": "quantitative",
-                "axis": {"title": None, "tickCount": 4, "format": "~s"},
-            },
+            "y": quantitative("value", axis={"title": None, "tickCount": 4, "format": "~s"}),
             "tooltip": {"field": "tip"},
         },
-    }
+    )
     words = "; ".join(str(row["tip"]) for row in rows if row["value"])
-    return (Chart(shown.name, fmt.printable(shown.title), shown.unit, words, panel(rows, [layer], 150)),)
+    return charts_of(shown, shown.unit, words, rows, [layer], 150)

@@ -8,7 +8,17 @@ from dataclasses import replace
 from typing import Any
 
 from leadline.report import format as fmt
-from leadline.report.charts.parts import DASHES, SHAPES, Chart, colour, domain, flagged, if_invalid, panel
+from leadline.report.charts.parts import (
+    Chart,
+    colour,
+    dash,
+    flagged,
+    if_invalid,
+    marks,
+    panel,
+    quantitative,
+    shape,
+)
 from leadline.verdict.model import Cell, Curve, Line
 
 _LABELS_MAX = 4
@@ -48,15 +58,15 @@ def fault_layers(rows: Sequence[dict[str, Any]], labels: Sequence[str]) -> list[
     """Bands from top to bottom with their numbers, lines where they begin and end, and the labels above."""
     if not rows:
         return []
-    x, x2 = {"field": "from", "type": "quantitative"}, {"field": "to"}
+    x, x2 = quantitative("from"), {"field": "to"}
     edge = {"type": "rule", "color": "var(--invalid)", "strokeDash": [3, 2], "opacity": 0.7}
     opacity = max(_OPACITY / len(rows), _OPACITY_MIN)
     band = {"type": "rect", "color": "var(--invalid)", "opacity": opacity}
     at_end = {"x": {**x, "field": "to"}}
-    marks: list[dict[str, Any]] = [
-        {"mark": band, "encoding": {"x": x, "x2": x2, "tooltip": {"field": "tip"}}},
-        {"mark": edge, "transform": [{"filter": "datum.begins"}], "encoding": {"x": x}},
-        {"mark": edge, "transform": [{"filter": "datum.ends"}], "encoding": at_end},
+    bands: list[dict[str, Any]] = [
+        marks(band, {"x": x, "x2": x2, "tooltip": {"field": "tip"}}),
+        marks(edge, {"x": x}, "datum.begins"),
+        marks(edge, at_end, "datum.ends"),
     ]
     shown = list(labels[:_LABELS_MAX])
     if len(labels) > len(shown):
@@ -73,18 +83,18 @@ def fault_layers(rows: Sequence[dict[str, Any]], labels: Sequence[str]) -> list[
         }
         for place, label in enumerate(shown)
     ]
-    marks += [_number(place + 1, x) for place in range(len(shown))]
-    return [{"data": {"values": list(rows)}, "layer": marks}, *words]
+    bands += [_number(place + 1, x) for place in range(len(shown))]
+    return [{"data": {"values": list(rows)}, "layer": bands}, *words]
 
 
 def _number(number: int, x: dict[str, Any]) -> dict[str, Any]:
     """The number of a fault where its bands begin, above those of the ones before it."""
     above = 3 + _LABEL_PIXELS * (number - 1)
-    return {
-        "mark": _text("bottom", dx=3),
-        "transform": [{"filter": f"datum.number === {number}"}],
-        "encoding": {"x": x, "y": {"value": {"expr": f"height - {above}"}}, "text": {"value": str(number)}},
-    }
+    return marks(
+        _text("bottom", dx=3),
+        {"x": x, "y": {"value": {"expr": f"height - {above}"}}, "text": {"value": str(number)}},
+        f"datum.number === {number}",
+    )
 
 
 def _words(lines: Sequence[Line]) -> list[str]:
@@ -188,32 +198,29 @@ def _curve_words(cell: Cell, curve: Curve, scale: fmt.Scale) -> str:
 
 def _curve_layers(names: list[str], rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     ticks = [0.30103, *range(1, int(max((row["nines"] for row in rows), default=2)) + 1)]
-    x = {
-        "field": "nines",
-        "type": "quantitative",
-        "axis": {
+    x = quantitative(
+        "nines",
+        axis={
             "title": "percentile",
             "values": ticks,
             "labelExpr": _PERCENTILE_LABEL,
             "labelOverlap": "greedy",
             "labelSeparation": 5,
         },
-    }
-    y = {
-        "field": "value",
-        "type": "quantitative",
-        "scale": {"type": "log", "nice": False},
-        "axis": {"title": None, "format": ",.3~r", "labelOverlap": "greedy", **_log_values(rows)},
-    }
+    )
+    y = quantitative(
+        "value",
+        scale={"type": "log", "nice": False},
+        axis={"title": None, "format": ",.3~r", "labelOverlap": "greedy", **_log_values(rows)},
+    )
     shared = {"x": x, "y": y, "color": colour(names)}
-    dash = {"field": "target", "type": "nominal", "legend": None, "scale": domain(names, DASHES)}
     return [
-        {"mark": {"type": "line", "strokeWidth": 1.8}, "encoding": {**shared, "strokeDash": dash}},
-        {
-            "mark": {"type": "point", "filled": True, "size": 46, "opacity": 1},
-            "transform": [{"filter": "datum.marked"}],
-            "encoding": {**shared, "shape": _shape(names), "tooltip": {"field": "tip"}},
-        },
+        marks({"type": "line", "strokeWidth": 1.8}, {**shared, "strokeDash": dash(names)}),
+        marks(
+            {"type": "point", "filled": True, "size": 46, "opacity": 1},
+            {**shared, "shape": shape(names), "tooltip": {"field": "tip"}},
+            "datum.marked",
+        ),
         *_word_marks(rows, x, y),
     ]
 
@@ -225,10 +232,6 @@ _PERCENTILE_LABEL = (
 )
 
 
-def _shape(names: list[str]) -> dict[str, Any]:
-    return {"field": "target", "type": "nominal", "legend": None, "scale": domain(names, SHAPES)}
-
-
 def _word_marks(rows: list[dict[str, Any]], x: dict[str, Any], y: dict[str, Any]) -> list[dict[str, Any]]:
     """INVALID or DOUBTFUL at the end of its curve, on a halo so that it can be read across lines."""
     if not any(row["word"] for row in rows):
@@ -236,16 +239,8 @@ def _word_marks(rows: list[dict[str, Any]], x: dict[str, Any], y: dict[str, Any]
     mark = {"type": "text", "align": "right", "dx": -2, "dy": -9, "fontSize": 10, "fontWeight": 600}
     shared = {"x": x, "y": y, "text": {"field": "word"}}
     return [
-        {
-            "mark": {**mark, "stroke": "var(--paper)", "strokeWidth": 4, "strokeJoin": "round"},
-            "transform": [{"filter": _HAS_WORD}],
-            "encoding": shared,
-        },
-        {
-            "mark": mark,
-            "transform": [{"filter": _HAS_WORD}],
-            "encoding": {**shared, "color": if_invalid("var(--invalid)", "var(--ink)")},
-        },
+        marks({**mark, "stroke": "var(--paper)", "strokeWidth": 4, "strokeJoin": "round"}, shared, _HAS_WORD),
+        marks(mark, {**shared, "color": if_invalid("var(--invalid)", "var(--ink)")}, _HAS_WORD),
     ]
 
 
@@ -359,31 +354,18 @@ def _shifted_place(line: Line) -> int | None:
 
 
 def _line_layers(names: list[str], rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    x = {
-        "field": "t",
-        "type": "quantitative",
-        "scale": {"domain": [0, max((row["t"] for row in rows), default=1)], "nice": False},
-        "axis": {"title": "seconds", "grid": False, "tickCount": 6, "format": ",.3~r"},
-    }
-    y = {
-        "field": "value",
-        "type": "quantitative",
-        "scale": {"zero": True},
-        "axis": {"title": None, "tickCount": 4, "format": ",.3~r"},
-    }
-    dash = {"field": "target", "type": "nominal", "legend": None, "scale": domain(names, DASHES)}
+    x = quantitative(
+        "t",
+        scale={"domain": [0, max((row["t"] for row in rows), default=1)], "nice": False},
+        axis={"title": "seconds", "grid": False, "tickCount": 6, "format": ",.3~r"},
+    )
+    y = quantitative("value", scale={"zero": True}, axis={"title": None, "tickCount": 4, "format": ",.3~r"})
     # A line of one point is invisible, and one of a few is more honest with its points shown.
     points = {"filled": True, "size": 22} if len(rows) <= _POINTS_SHOWN_MAX else False
-    lines = {
-        "mark": {"type": "line", "strokeWidth": 1.3, "opacity": 0.85, "point": points},
-        "encoding": {
-            "x": x,
-            "y": y,
-            "color": colour(names),
-            "strokeDash": dash,
-            "detail": {"field": "trial"},
-        },
-    }
+    lines = marks(
+        {"type": "line", "strokeWidth": 1.3, "opacity": 0.85, "point": points},
+        {"x": x, "y": y, "color": colour(names), "strokeDash": dash(names), "detail": {"field": "trial"}},
+    )
     counted = []
     if any(row.get("counted") for row in rows):
         thick = {"type": "line", "strokeWidth": 4, "opacity": 0.6}
@@ -393,7 +375,7 @@ def _line_layers(names: list[str], rows: list[dict[str, Any]]) -> list[dict[str,
         diamond = {"type": "point", "shape": "diamond", "filled": True, "size": 90, "opacity": 1}
         mark = {**diamond, "stroke": "var(--paper)", "strokeWidth": 1.2}
         encoding = {"x": x, "y": y, "color": colour(names), "tooltip": {"field": "trial"}}
-        shifts = [{"mark": mark, "transform": [{"filter": "datum.shift"}], "encoding": encoding}]
+        shifts = [marks(mark, encoding, "datum.shift")]
     return [lines, *counted, *shifts, *_word_marks(rows, x, y)]
 
 
@@ -406,7 +388,7 @@ def _ramp(ramp_s: float) -> list[dict[str, Any]]:
         {
             "data": band,
             "mark": {"type": "rect", "color": "var(--band)"},
-            "encoding": {"x": {"field": "from", "type": "quantitative"}, "x2": {"field": "to"}},
+            "encoding": {"x": quantitative("from"), "x2": {"field": "to"}},
         },
         {
             "data": band,
@@ -419,6 +401,6 @@ def _ramp(ramp_s: float) -> list[dict[str, Any]]:
                 "color": "var(--muted)",
                 "fontSize": 10,
             },
-            "encoding": {"x": {"field": "from", "type": "quantitative"}, "y": {"value": 3}},
+            "encoding": {"x": quantitative("from"), "y": {"value": 3}},
         },
     ]

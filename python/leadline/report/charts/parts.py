@@ -7,9 +7,9 @@ The same target has the same colour, dash and shape in every chart, and no meani
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 from leadline.report import format as fmt
 from leadline.report import tables
@@ -52,6 +52,18 @@ CONFIG: dict[str, Any] = {
 }
 
 
+class Titled(Protocol):
+    """A part of a section that is drawn as one chart."""
+
+    @property
+    def name(self) -> str:
+        """The chart's."""
+
+    @property
+    def title(self) -> str:
+        """What heads it."""
+
+
 @dataclass(frozen=True)
 class Chart:
     """One panel: `title` and `unit` head it, `words` says what it shows to who cannot see it."""
@@ -82,6 +94,49 @@ def panel(rows: list[dict[str, Any]], layer: list[dict[str, Any]], height: int =
         "autosize": {"type": "fit-x", "contains": "padding"},
         "layer": layer,
     }
+
+
+def charts_of(
+    shown: Titled,
+    unit: str,
+    words: str,
+    rows: list[dict[str, Any]],
+    layers: list[dict[str, Any]],
+    height: int,
+) -> tuple[Chart, ...]:
+    """The one chart of a part of a section."""
+    return (Chart(shown.name, fmt.printable(shown.title), unit, words, panel(rows, layers, height)),)
+
+
+def tips(rows: Iterable[Mapping[str, Any]]) -> str:
+    """What a chart shows, in words."""
+    return "; ".join(str(row["tip"]) for row in rows)
+
+
+def marks(mark: dict[str, Any], encoding: dict[str, Any], *where: str) -> dict[str, Any]:
+    """Marks of the rows that hold all of `where`."""
+    transform = {"transform": [{"filter": one} for one in where]} if where else {}
+    return {"mark": mark, **transform, "encoding": encoding}
+
+
+def quantitative(field: str, **channel: Any) -> dict[str, Any]:
+    """A channel by a number of the rows."""
+    return {"field": field, "type": "quantitative", **channel}
+
+
+def nominal(field: str, **channel: Any) -> dict[str, Any]:
+    """A channel by a name in the rows."""
+    return {"field": field, "type": "nominal", **channel}
+
+
+def dash(names: list[str]) -> dict[str, Any]:
+    """The dashes of targets' lines."""
+    return nominal("target", legend=None, scale=domain(names, DASHES))
+
+
+def shape(names: list[str]) -> dict[str, Any]:
+    """The shapes of targets' points."""
+    return nominal("target", legend=None, scale=domain(names, SHAPES))
 
 
 def colour(names: list[str]) -> dict[str, Any]:

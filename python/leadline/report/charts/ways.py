@@ -6,7 +6,20 @@ from collections.abc import Sequence
 from typing import Any
 
 from leadline.report import format as fmt
-from leadline.report.charts.parts import Chart, colour, flagged, if_invalid, linear_ticks, name_axis, panel
+from leadline.report.charts.parts import (
+    Chart,
+    charts_of,
+    colour,
+    flagged,
+    if_invalid,
+    linear_ticks,
+    marks,
+    name_axis,
+    nominal,
+    panel,
+    quantitative,
+    tips,
+)
 from leadline.units import whole_percent
 from leadline.verdict.model import Cell, Chain, Findings
 from leadline.verdict.sections.charts import PlacesChain, PlaceUse, StageBars, StageSpan
@@ -101,40 +114,35 @@ def _rows(cell: Cell, chain: Chain) -> list[dict[str, Any]]:
 
 
 def _chain_layers(names: list[str]) -> list[dict[str, Any]]:
-    y = {"field": "target", "type": "nominal", "sort": names, "title": None, "axis": name_axis()}
+    y = nominal("target", sort=names, title=None, axis=name_axis())
     axis = {"title": None, "values": [0, 0.25, 0.5, 0.75, 1], "format": ".0%"}
-    begin = {
-        "field": "begin",
-        "type": "quantitative",
-        "scale": {"domain": [0, 1.28], "nice": False},
-        "axis": axis,
-    }
+    begin = quantitative("begin", scale={"domain": [0, 1.28], "nice": False}, axis=axis)
     light = {
         "condition": {"test": f"datum.dark > {_LIGHT_MAX}", "value": "var(--paper)"},
         "value": "var(--ink)",
     }
     return [
-        {
-            "mark": {"type": "bar", "height": 17, "color": "var(--series-1)", "stroke": "var(--series-1)"},
-            "transform": [{"filter": "datum.end > datum.begin"}],
-            "encoding": {
+        marks(
+            {"type": "bar", "height": 17, "color": "var(--series-1)", "stroke": "var(--series-1)"},
+            {
                 "y": y,
                 "x": begin,
                 "x2": {"field": "end"},
-                "fillOpacity": {"field": "dark", "type": "quantitative", "scale": None, "legend": None},
+                "fillOpacity": quantitative("dark", scale=None, legend=None),
                 "strokeDash": if_invalid([3, 2], [1, 0]),
                 "tooltip": {"field": "tip"},
             },
-        },
-        {
-            "mark": {"type": "text", "align": "left", "dx": 5, "fontSize": 10},
-            "encoding": {"y": y, "x": begin, "text": {"field": "label"}, "color": light},
-        },
-        {
-            "mark": {"type": "text", "align": "left", "dx": 6, "fontSize": 10, "color": "var(--invalid)"},
-            "transform": [{"filter": "datum.word !== '' && datum.begin == 0"}],
-            "encoding": {"y": y, "x": {"datum": 1}, "text": {"field": "word"}},
-        },
+            "datum.end > datum.begin",
+        ),
+        marks(
+            {"type": "text", "align": "left", "dx": 5, "fontSize": 10},
+            {"y": y, "x": begin, "text": {"field": "label"}, "color": light},
+        ),
+        marks(
+            {"type": "text", "align": "left", "dx": 6, "fontSize": 10, "color": "var(--invalid)"},
+            {"y": y, "x": {"datum": 1}, "text": {"field": "word"}},
+            "datum.word !== '' && datum.begin == 0",
+        ),
     ]
 
 
@@ -150,9 +158,10 @@ def places_chart(shown: PlacesChain) -> tuple[Chart, ...]:
     if not shown.uses:
         return ()
     rows = [_place_row(place, part) for place, part in enumerate(shown.uses)]
-    words = f"{fmt.printable(shown.bound)}. " + "; ".join(str(row["tip"]) for row in rows)
-    spec = panel(rows, _place_layers(len(rows)), _ROW_PX * len(rows))
-    return (Chart(shown.name, fmt.printable(shown.title), fmt.printable(shown.bound), words, spec),)
+    words = f"{fmt.printable(shown.bound)}. " + tips(rows)
+    return charts_of(
+        shown, fmt.printable(shown.bound), words, rows, _place_layers(len(rows)), _ROW_PX * len(rows)
+    )
 
 
 def _place_row(place: int, part: PlaceUse) -> dict[str, Any]:
@@ -192,16 +201,16 @@ def _place_layers(rows: int) -> list[dict[str, Any]]:
     names = {"align": "left", "baseline": "bottom", "dy": -3}
     return [
         *_beads(bead, rows),
-        {
-            "mark": {"type": "rect", "cornerRadius": 2},
-            "transform": [{"filter": "datum.seen"}],
-            "encoding": {
+        marks(
+            {"type": "rect", "cornerRadius": 2},
+            {
                 **box,
                 "x2": {"field": "use"},
                 "color": {**_MARKED, "value": "var(--series-1)"},
                 "fillOpacity": {"condition": {"test": "datum.bounds", "value": 0.85}, "value": 0.55},
             },
-        },
+            "datum.seen",
+        ),
         _frame(box, "datum.framed && datum.seen", [1, 0]),
         _frame(box, "datum.framed && !datum.seen", [3, 3]),
         _text("place", {**names, "fontWeight": 600}, left, above),
@@ -212,33 +221,33 @@ def _place_layers(rows: int) -> list[dict[str, Any]]:
 
 
 def _frame(box: dict[str, Any], which: str, dash: list[int]) -> dict[str, Any]:
-    return {
-        "mark": {"type": "rect", "fillOpacity": 0, "cornerRadius": 2, "strokeDash": dash},
-        "transform": [{"filter": which}],
-        "encoding": {
+    return marks(
+        {"type": "rect", "fillOpacity": 0, "cornerRadius": 2, "strokeDash": dash},
+        {
             **box,
             "x2": {"field": "right"},
             "stroke": {**_MARKED, "value": "var(--muted)"},
             "strokeWidth": {"condition": {"test": "datum.bounds", "value": 2.4}, "value": 0.8},
         },
-    }
+        which,
+    )
 
 
 def _beads(bead: dict[str, Any], rows: int) -> list[dict[str, Any]]:
     return [
-        {
-            "mark": {"type": "rule", "color": "var(--muted)", "strokeWidth": 1},
-            "transform": [{"filter": f"datum.next < {rows}"}],
-            "encoding": {**bead, "y2": {"field": "next"}},
-        },
-        {
-            "mark": {"type": "point", "shape": "circle", "filled": True, "opacity": 1},
-            "encoding": {
+        marks(
+            {"type": "rule", "color": "var(--muted)", "strokeWidth": 1},
+            {**bead, "y2": {"field": "next"}},
+            f"datum.next < {rows}",
+        ),
+        marks(
+            {"type": "point", "shape": "circle", "filled": True, "opacity": 1},
+            {
                 **bead,
                 "size": {"condition": {"test": "datum.bounds", "value": 110}, "value": 36},
                 "color": {**_MARKED, "value": "var(--muted)"},
             },
-        },
+        ),
     ]
 
 
@@ -251,7 +260,7 @@ def _text(
 ) -> dict[str, Any]:
     plain = {"value": "var(--muted)" if field == "waits" else "var(--ink)"}
     encoding = {"x": x, "y": y, "text": {"field": field}, "color": colour or plain}
-    return {"mark": {"type": "text", **mark}, "encoding": encoding}
+    return marks({"type": "text", **mark}, encoding)
 
 
 _BAR, _GAP = 14, 8  # CSS pixels
@@ -273,7 +282,7 @@ def stage_charts(shown: StageBars, names: list[str]) -> tuple[Chart, ...]:
     for place, series in enumerate(dict.fromkeys(span.series for span in spans)):
         rows = [_stage_row(span, scale) for span in spans if span.series == series]
         stages = list(dict.fromkeys(str(row["stage"]) for row in rows))
-        words = "; ".join(str(row["tip"]) for row in rows)
+        words = tips(rows)
         clients = len({span.client for span in spans if span.series == series})
         height = len(stages) * (_BAR * clients + _GAP)
         layers = _stage_layers(stages, names, last_s / scale.divisor)
@@ -307,25 +316,23 @@ def _stage_row(span: StageSpan, scale: fmt.Scale) -> dict[str, Any]:
 
 
 def _stage_layers(stages: Sequence[str], names: list[str], last: float) -> list[dict[str, Any]]:
-    y = {
-        "field": "stage",
-        "type": "nominal",
-        "sort": list(stages),
-        "title": None,
-        "axis": {"grid": True, "labelColor": "var(--ink)", "labelLimit": 130},
-    }
+    y = nominal(
+        "stage",
+        sort=list(stages),
+        title=None,
+        axis={"grid": True, "labelColor": "var(--ink)", "labelLimit": 130},
+    )
     # Without a sort of its own each layer has another, and Vega complains of every panel.
-    offset = {"field": "client", "type": "nominal", "sort": "ascending"}
-    x = {
-        "field": "from",
-        "type": "quantitative",
-        "scale": {"domain": [0, last * _TEXT_ROOM], "nice": False},
-        "axis": {"title": None, "grid": False, "values": linear_ticks(last)},
-    }
+    offset = nominal("client", sort="ascending")
+    x = quantitative(
+        "from",
+        scale={"domain": [0, last * _TEXT_ROOM], "nice": False},
+        axis={"title": None, "grid": False, "values": linear_ticks(last)},
+    )
     return [
-        {
-            "mark": {"type": "bar", "height": {"band": 0.8}, "minBandSize": 1},
-            "encoding": {
+        marks(
+            {"type": "bar", "height": {"band": 0.8}, "minBandSize": 1},
+            {
                 "y": y,
                 "yOffset": offset,
                 "x": x,
@@ -334,15 +341,15 @@ def _stage_layers(stages: Sequence[str], names: list[str], last: float) -> list[
                 "fillOpacity": if_invalid(0.3, 1.0),
                 "tooltip": {"field": "tip"},
             },
-        },
-        {
-            "mark": {"type": "text", "align": "left", "dx": 4, "fontSize": 10},
-            "encoding": {
+        ),
+        marks(
+            {"type": "text", "align": "left", "dx": 4, "fontSize": 10},
+            {
                 "y": y,
                 "yOffset": offset,
-                "x": {"field": "to", "type": "quantitative"},
+                "x": quantitative("to"),
                 "text": {"field": "label"},
                 "color": if_invalid("var(--invalid)", "var(--ink)"),
             },
-        },
+        ),
     ]
