@@ -38,7 +38,7 @@ from leadline.lab.inject import actions, engine, kinds, wires
 from leadline.lab.journal import LabJournal
 from leadline.lab.network import make
 from leadline.lab.record import LabRecord, read_record
-from leadline.observe.network.lab_ports import LabPortReader
+from leadline.observe.network.interfaces import LabPortReader
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="NOT RUN: namespaces need root")
 

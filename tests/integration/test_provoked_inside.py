@@ -14,8 +14,7 @@ from core_jobs import SECOND_NS, job
 
 from leadline import _core
 from leadline.observe.host.reader import HostReader
-from leadline.observe.model import Mark, delta
-from leadline.observe.reading import Request
+from leadline.observe.reading import Mark, Request, delta
 from leadline.plan.model import Trial
 from leadline.run.child import Answer, Worker
 from leadline.run.group import CommonStart, Halt, Member, join_rows, run_jobs

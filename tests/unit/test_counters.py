@@ -20,7 +20,7 @@ from leadline.counters.catalogue import (
 )
 from leadline.observe.ceph import parse
 from leadline.observe.host.proc_parse import Disk
-from leadline.observe.model import Mark, delta
+from leadline.observe.reading import Mark, delta
 from leadline.store.tables import TrialRow, schema
 
 # The columns of the first results, in their order: name, type, and whether it may be null.

@@ -13,7 +13,7 @@ from leadline.counters.catalogue import read_at, sampled
 from leadline.observe.ceph import parse
 from leadline.observe.ceph.cluster import active_mds, client_counters, osd_counters, state_rows
 from leadline.observe.ceph.osds import Dump
-from leadline.observe.model import ClusterState, group_is_clean
+from leadline.observe.reading import ClusterState, group_is_clean
 
 DATA = Path(__file__).parents[1] / "data" / "observe"
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from leadline.observe.clock import offset_ns
+from leadline.observe.reading import offset_ns
 
 DISTANCE_NS = 1_700_000_000_000_000_000
 HELD_NS = 30_000_000

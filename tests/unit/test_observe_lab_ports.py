@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from leadline.observe.host.proc_parse import Interface
-from leadline.observe.network.lab_ports import LabPortReader, PortReading, port_rows
+from leadline.observe.network.interfaces import LabPortReader, PortReading, port_rows
 from leadline.wires import FILE, Wire, read_wires, write_wires
 
 UP = Wire("switch1", "uplink", "u-switch1", "/net", 200_000_000)

@@ -12,9 +12,8 @@ from builders import facts
 from leadline.observe.host.proc_parse import parse_task_stat
 from leadline.observe.host.processes import CpuAccount, ProcessSnapshot, ProcessTable, read_table
 from leadline.observe.host.reader import TICK_NS
-from leadline.observe.model import Mark, delta
 from leadline.observe.network.sockets import listeners
-from leadline.observe.reading import Request
+from leadline.observe.reading import Mark, Request, delta
 from leadline.study.target import ServerAccess
 
 KTHREAD = 0x00200000

@@ -6,7 +6,7 @@ from typing import Any
 
 from builders import cell
 
-from leadline.observe.model import Mark, delta
+from leadline.observe.reading import Mark, delta
 from leadline.plan.model import Trial
 from leadline.run.child import Answer
 from leadline.run.rows import build_series_rows, build_trial_row, trial_error, trial_state

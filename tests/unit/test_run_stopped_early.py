@@ -11,7 +11,7 @@ import pytest
 from builders import clock, facts, manifest
 
 from leadline.errors import EngineError
-from leadline.observe.model import Mark, Sample
+from leadline.observe.reading import Mark, Sample
 from leadline.plan.make import Host, make_plan
 from leadline.plan.model import Plan
 from leadline.run import child, prepared

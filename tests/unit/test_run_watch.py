@@ -7,7 +7,7 @@ import json
 import pytest
 from builders import cluster_state
 
-from leadline.observe.model import ClusterState, Sample
+from leadline.observe.reading import ClusterState, Sample
 from leadline.run.watches import Watch
 
 

@@ -21,24 +21,22 @@ from typing import Any
 from leadline.counters.catalogue import marked
 from leadline.observe.ceph.cluster import ClientReader, ClusterReader, MdsReader
 from leadline.observe.ceph.osds import IN_FLIGHT_PERIOD_S, InFlightReader, key_of
-from leadline.observe.clock import steady_unix_ns
 from leadline.observe.host.daemon_reader import DaemonReader
 from leadline.observe.host.processes import ProcessReader, ProcessTable
 from leadline.observe.host.reader import HostReader
-from leadline.observe.model import ClusterState
 from leadline.observe.mounts.kernel_client import KernelClientReader
 from leadline.observe.mounts.servers import addresses_of
 from leadline.observe.network.interfaces import (
     INTERFACE,
     WIRE,
     WIRE_LIMIT,
+    LabPortReader,
     host_interfaces,
     interface_counters,
     interface_totals,
     interface_towards,
     server_addresses,
 )
-from leadline.observe.network.lab_ports import LabPortReader
 from leadline.observe.network.tcp import (
     SOCKETS_PERIOD_S,
     TCP_PERIOD_S,
@@ -46,7 +44,17 @@ from leadline.observe.network.tcp import (
     SocketReader,
     TcpReader,
 )
-from leadline.observe.reading import Counters, Reader, Request, Row, SourceThread, joined, missing
+from leadline.observe.reading import (
+    ClusterState,
+    Counters,
+    Reader,
+    Request,
+    Row,
+    SourceThread,
+    joined,
+    missing,
+    steady_unix_ns,
+)
 from leadline.study.target import TargetFacts
 
 _PR_SET_PDEATHSIG = 1

@@ -17,9 +17,8 @@ from typing import IO, Any
 
 from leadline.errors import ObserverError
 from leadline.interpreter import module_command, module_environment
-from leadline.observe.clock import steady_unix_ns
 from leadline.observe.host.host import patient_s
-from leadline.observe.model import ClusterState, Delta, Mark, Sample, delta
+from leadline.observe.reading import ClusterState, Delta, Mark, Sample, delta, steady_unix_ns
 from leadline.study.target import TargetFacts
 
 __all__ = ["ClusterState", "Delta", "Mark", "Observer", "Sample", "delta"]

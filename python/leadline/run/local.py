@@ -12,9 +12,8 @@ from typing import Any
 
 from leadline.errors import StudyError
 from leadline.observe.client import Observer
-from leadline.observe.clock import ClockWatch
 from leadline.observe.host.host import patient_s
-from leadline.observe.model import delta
+from leadline.observe.reading import ClockWatch, delta
 from leadline.plan.model import PlannedCell, Trial
 from leadline.run.child import Answer, Worker
 from leadline.run.faulted import FaultWatch

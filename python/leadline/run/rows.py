@@ -10,7 +10,7 @@ from typing import Any
 from leadline import _core
 from leadline.counters.catalogue import trial_figures
 from leadline.foreign import reading
-from leadline.observe.model import Delta, Sample
+from leadline.observe.reading import Delta, Sample
 from leadline.plan.model import PlannedCell, Trial
 from leadline.run.child import Answer
 from leadline.store.tables import LatencyRow, SeriesRow, TrialRow, TrialState

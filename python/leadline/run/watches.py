@@ -15,9 +15,9 @@ from leadline import _core
 from leadline.counters.catalogue import trial_figures
 from leadline.observe.ceph.parse import IN_ERROR, SLOW, cluster_trouble
 from leadline.observe.client import Observer
-from leadline.observe.model import ClusterState, Sample
 from leadline.observe.mounts.mountinfo import Mount, mount_of, read_mounts
 from leadline.observe.mounts.mounts import shown_options
+from leadline.observe.reading import ClusterState, Sample
 from leadline.run.child import Answer
 from leadline.run.group import Member
 from leadline.store.tables import TrialRow

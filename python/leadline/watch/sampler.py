@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any
 from leadline.errors import UsageError
 from leadline.observe.ceph.client import NotObservableError, ask_socket
 from leadline.observe.client import Observer
-from leadline.observe.model import Sample, delta
 from leadline.observe.mounts.mountinfo import Mount, read_mounts
 from leadline.observe.mounts.users import (
     User,
@@ -26,6 +25,7 @@ from leadline.observe.mounts.users import (
     unseen_words,
     users_of,
 )
+from leadline.observe.reading import Sample, delta
 from leadline.study.target import TargetFacts
 from leadline.watch.standing import StandingCalls
 from leadline.watch.store import Seen, SeenFile, SeenProcess

@@ -18,7 +18,7 @@ from leadline.hosts.model import ClockOffset, StudyHost
 from leadline.hosts.worker_rpc import Function
 from leadline.hosts.workers.calls import QUICK_S, CallResult, Crew, CrewWorker, Order
 from leadline.hosts.workers.request import HostsAsked, plain_name
-from leadline.observe.clock import closest
+from leadline.observe.reading import closest
 from leadline.store.writer import ResultWriter
 from leadline.study.schemes import scheme_of
 from leadline.study.target import Target, TargetFacts

@@ -24,7 +24,7 @@ from leadline.hosts.workers.calls import CallResult, Crew, Order, SchedulerLostE
 from leadline.hosts.workers.checks import named
 from leadline.hosts.workers.collector import TableCollector
 from leadline.hosts.workers.study_hosts import StudyHosts
-from leadline.observe.model import Mark, delta
+from leadline.observe.reading import Mark, delta
 from leadline.plan.model import PlannedCell, Trial
 from leadline.run.child import Answer
 from leadline.run.faulted import FaultWatch

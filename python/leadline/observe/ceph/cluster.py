@@ -11,7 +11,6 @@ from leadline.counters.catalogue import read_at, sampled
 from leadline.observe.ceph import parse, stages
 from leadline.observe.ceph.client import Cluster, MetadataServers, NotObservableError, ask_socket
 from leadline.observe.ceph.osds import DEADLINE_S, SAMPLE_DEADLINE_S, ClusterKey, Connection, Dump, OsdAsker
-from leadline.observe.model import ClusterState, group_is_clean
 from leadline.observe.network.interfaces import (
     WIRE,
     host_interfaces,
@@ -19,7 +18,7 @@ from leadline.observe.network.interfaces import (
     interface_totals,
     interface_towards,
 )
-from leadline.observe.reading import Counters, Request, Row, joined, missing
+from leadline.observe.reading import ClusterState, Counters, Request, Row, group_is_clean, joined, missing
 
 _MARK_DEADLINE_S = 1.5
 _OSD = tuple(figure.name for figure in read_at("osds"))

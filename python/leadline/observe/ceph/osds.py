@@ -12,9 +12,8 @@ from typing import TYPE_CHECKING, Any
 from leadline.observe.ceph import parse
 from leadline.observe.ceph.client import Cluster, NotObservableError, ask_socket, connect
 from leadline.observe.ceph.stages import PEERS_BEGIN, REQUEST
-from leadline.observe.model import ClusterState
 from leadline.observe.mounts.fuse_client import PROC, admin_socket_of, processes_named
-from leadline.observe.reading import Counters, Request, Row
+from leadline.observe.reading import ClusterState, Counters, Request, Row
 from leadline.trusted import account_of_ceph, accounts_of, believed_accounts
 
 if TYPE_CHECKING:

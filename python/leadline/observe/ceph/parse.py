@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from leadline.counters.catalogue import Names, SampledFigure, TrialFigure
-from leadline.observe.model import ClusterState
+from leadline.observe.reading import ClusterState
 
 # `SLOW_OPS` counts operations since Nautilus; the other two did so before.
 SLOW_OPERATIONS = frozenset({"SLOW_OPS", "REQUEST_SLOW", "REQUEST_STUCK"})

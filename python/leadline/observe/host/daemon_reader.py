@@ -6,15 +6,15 @@ import os
 import re
 import time
 from collections.abc import Collection, Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from leadline.errors import LeadlineError
 from leadline.foreign import read_plain
-from leadline.observe.ceph.parse import rate_between
 from leadline.observe.host.host import group_path, parse_flat
-from leadline.observe.host.proc_parse import TaskStat, parse_io, parse_task_stat
-from leadline.observe.host.processes import ProcessThreads
+from leadline.observe.host.proc_parse import TaskStat, pids_in, task_stat
+from leadline.observe.host.processes import CounterRates, ProcessThreads, io_rates
 from leadline.observe.host.reader import TICK_NS
 from leadline.observe.network.sockets import listening, sockets_in
 from leadline.observe.reading import Counters, Request, Row, missing
@@ -42,7 +42,10 @@ def gateways_here(ports: Collection[int], proc: Path = Path("/proc")) -> dict[in
     if not found:
         return {}
     stats = {
-        pid: stat for pids in networks.values() for pid in pids if (stat := _stat(pid, proc)) is not None
+        pid: stat
+        for pids in networks.values()
+        for pid in pids
+        if (stat := task_stat(proc / str(pid) / "stat")) is not None
     }
     while more := {pid for pid, stat in stats.items() if stat.parent in found} - found:
         found |= more  # a server of files by SMB starts one process for each client
@@ -50,19 +53,9 @@ def gateways_here(ports: Collection[int], proc: Path = Path("/proc")) -> dict[in
 
 
 def _networks(proc: Path) -> Iterator[tuple[int, str]]:
-    for name in os.listdir(proc):  # noqa: PTH208 - names are all it needs
-        if name.isdigit():
-            try:
-                yield int(name), os.readlink(proc / name / "ns" / "net")  # noqa: PTH115 - no path: net:[…]
-            except OSError:
-                continue
-
-
-def _stat(pid: int, proc: Path) -> TaskStat | None:
-    try:
-        return parse_task_stat((proc / str(pid) / "stat").read_text(errors="replace"))
-    except OSError:
-        return None
+    for pid in pids_in(proc):
+        with suppress(OSError):
+            yield pid, os.readlink(proc / str(pid) / "ns" / "net")  # noqa: PTH115 - no path: net:[…]
 
 
 SOURCE = "daemon"
@@ -93,12 +86,10 @@ def cluster_of(conf: str) -> str:
 def daemons_here(clusters: Collection[str], proc: Path = Path("/proc")) -> dict[int, str]:
     """Ceph's daemons of these clusters (as `cluster_of` has them) on this host, `osd.3` by process."""
     found, known = {}, dict[str, str]()
-    for name in os.listdir(proc):  # noqa: PTH208 - names are all it needs
-        if not name.isdigit():
-            continue
+    for pid in pids_in(proc):
         try:
-            kind = _KINDS.get((proc / name / "comm").read_text().strip())
-            words = (proc / name / "cmdline").read_text(errors="replace").split("\0") if kind else []
+            kind = _KINDS.get((proc / str(pid) / "comm").read_text().strip())
+            words = (proc / str(pid) / "cmdline").read_text(errors="replace").split("\0") if kind else []
         except OSError:
             continue
         own = _option(words, _ID)
@@ -106,7 +97,7 @@ def daemons_here(clusters: Collection[str], proc: Path = Path("/proc")) -> dict[
             continue
         conf = _option(words, _CONF) or _USUAL_CONF
         if known.setdefault(conf, cluster_of(conf)) in clusters:
-            found[int(name)] = f"{kind}.{own}"
+            found[pid] = f"{kind}.{own}"
     return found
 
 
@@ -134,8 +125,7 @@ class DaemonReader:
         self._ports = frozenset(one.port for one in servers if one is not None and one.port is not None)
         self._daemons: dict[int, str] = {}
         self._groups: dict[str, tuple[Path, ...]] = {}
-        self._before: dict[str, tuple[int, int]] = {}
-        self._now: dict[str, tuple[int, int]] = {}
+        self._rates = CounterRates()
         self._threads: dict[int, ProcessThreads] = {}
         self._looks = self._next_threads = 0
 
@@ -147,7 +137,7 @@ class DaemonReader:
             self._next_threads = self._looks
         rows: list[Row] = []
         for pid, name in self._daemons.items():
-            stat = self._stat(f"{pid}/stat")
+            stat = task_stat(self._proc / str(pid) / "stat")
             if stat is not None:
                 rows += self._of_process(pid, name, stat, now_ns)
         if self._looks >= self._next_threads:
@@ -156,8 +146,7 @@ class DaemonReader:
             rows += self._blocked()
         self._looks += 1
         rows += self._of_networks(now_ns)
-        self._before.update(self._now)
-        self._now = {}
+        self._rates.end_look(keep=True)
         return rows
 
     def here(self) -> dict[int, str]:
@@ -171,21 +160,15 @@ class DaemonReader:
 
     def _of_process(self, pid: int, name: str, stat: TaskStat, now_ns: int) -> Iterator[Row]:
         yield (SOURCE, name, "stopped", float(stat.state in _STOPPED), "share")
-        cpu = self._rate(f"{pid}.{stat.started_ticks}", stat.cpu_ticks, now_ns)
+        cpu = self._rates.of(f"{pid}.{stat.started_ticks}", stat.cpu_ticks, now_ns)
         if cpu is not None:
             yield (SOURCE, name, "cpu", cpu * TICK_NS / 1e9, "cores")
-        try:
-            amounts = parse_io((self._proc / str(pid) / "io").read_text())
-        except OSError:
-            amounts = {}
-        for metric, key in (("read", "read_bytes"), ("written", "write_bytes")):
-            rate = self._rate(f"{pid}.{key}", amounts[key], now_ns) if key in amounts else None
-            if rate is not None:
-                yield (SOURCE, name, metric, rate, "B/s")
+        for metric, rate in io_rates(self._rates, self._proc, pid, now_ns):
+            yield (SOURCE, name, metric, rate, "B/s")
         for metric, count in zip(("throttled", "periods"), self._throttled(pid), strict=True):
-            rate = None if count is None else self._rate(f"{pid}.{metric}", count, now_ns)
-            if rate is not None:
-                yield (SOURCE, name, metric, rate, "1/s")
+            growth = None if count is None else self._rates.of(f"{pid}.{metric}", count, now_ns)
+            if growth is not None:
+                yield (SOURCE, name, metric, growth, "1/s")
 
     def _of_all_threads(self, now_ns: int) -> list[Row]:
         """At each sample where that is cheap, and the more seldom the more it costs."""
@@ -198,7 +181,7 @@ class DaemonReader:
 
     def _of_threads(self, pid: int, name: str, now_ns: int) -> Iterator[Row]:
         for thread, thread_name, used_ns in self._threads[pid].look():
-            cpu = self._rate(f"{pid}/{thread}", used_ns, now_ns)
+            cpu = self._rates.of(f"{pid}/{thread}", used_ns, now_ns)
             if cpu is not None and (share := cpu / 1e9) >= _IDLE_SHARE:
                 yield (SOURCE, f"{name}/{thread_name}.{thread}", "cpu", share, "cores")
 
@@ -221,7 +204,7 @@ class DaemonReader:
                 resent = _resent((self._proc / str(pid) / "net" / "snmp").read_text())
             except OSError:
                 continue
-            rate = None if resent is None else self._rate(f"net.{network}", resent, now_ns)
+            rate = None if resent is None else self._rates.of(f"net.{network}", resent, now_ns)
             if rate is not None:
                 yield (SOURCE, name, "resent_segments", rate, "1/s")
 
@@ -241,19 +224,6 @@ class DaemonReader:
             except (OSError, KeyError):
                 continue
         return None, None
-
-    def _stat(self, path: str) -> TaskStat | None:
-        try:
-            return parse_task_stat((self._proc / path).read_text(errors="replace"))
-        except OSError:
-            return None
-
-    def _rate(self, key: str, value: int, now_ns: int) -> float | None:
-        self._now[key] = (now_ns, value)
-        if key not in self._before:
-            return None
-        then_ns, then = self._before[key]
-        return rate_between(then, value, (now_ns - then_ns) / 1e9)
 
 
 def _resent(text: str) -> int | None:

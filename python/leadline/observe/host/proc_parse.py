@@ -1,12 +1,11 @@
-"""Parses the kernel's counters under /proc: pure functions from text to numbers.
-
-All only grow, unless said.
-"""
+"""The kernel's counters under /proc, from text to numbers; all only grow, unless said. And who is there."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import os
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 
 _PF_KTHREAD = 0x00200000  # a thread of the kernel itself (kernel: include/linux/sched.h)
 _SECTOR_BYTES = 512  # whatever the device's own sector is (kernel: Documentation/admin-guide/iostats.rst)
@@ -154,6 +153,19 @@ def parse_task_stat(text: str) -> TaskStat | None:
         children_ticks=int(fields[13]) + int(fields[14]),
         is_kernel=bool(int(fields[6]) & _PF_KTHREAD),
     )
+
+
+def task_stat(path: Path) -> TaskStat | None:
+    """The same of a file; None of what has ended, or is not ours to see."""
+    try:
+        return parse_task_stat(path.read_text(errors="replace"))
+    except OSError:
+        return None
+
+
+def pids_in(proc: Path) -> Iterator[int]:
+    """The processes that are there."""
+    return (int(name) for name in os.listdir(proc) if name.isdigit())  # noqa: PTH208 - names are all it needs
 
 
 def parse_io(text: str) -> Mapping[str, int]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from leadline.counters.catalogue import read_at
 from leadline.observe.ceph.parse import rate_between
-from leadline.observe.host.proc_parse import TaskStat, parse_io, parse_task_stat
+from leadline.observe.host.proc_parse import TaskStat, parse_io, parse_task_stat, pids_in, task_stat
 from leadline.observe.host.reader import TICK_NS
 from leadline.observe.network.sockets import listeners
 from leadline.observe.reading import Counters, Request, Row, missing, sum_of
@@ -23,6 +23,39 @@ if TYPE_CHECKING:
 _PROCESS = {figure.name: figure.places["worker"] for figure in read_at("worker")}
 _PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 _IDLE_SHARE = 0.001  # a daemon has dozens of threads that sleep: the total still counts them
+
+
+class CounterRates:
+    """How fast counters grew since the look before, by key."""
+
+    def __init__(self) -> None:
+        self._before: dict[str, tuple[int, int]] = {}
+        self._now: dict[str, tuple[int, int]] = {}
+
+    def of(self, key: str, value: int, now_ns: int) -> float | None:
+        """Per second; None where it was not seen before."""
+        self._now[key] = (now_ns, value)
+        if key not in self._before:
+            return None
+        then_ns, then = self._before[key]
+        return rate_between(then, value, (now_ns - then_ns) / 1e9)
+
+    def end_look(self, *, keep: bool = False) -> None:
+        """The next look is held against this one; `keep`: against an earlier one, for what this left out."""
+        self._before = self._before | self._now if keep else self._now
+        self._now = {}
+
+
+def io_rates(rates: CounterRates, proc: Path, pid: int, now_ns: int) -> Iterator[tuple[str, float]]:
+    """`read` and `written` of a process, bytes a second to and from storage, where that is to be seen."""
+    try:
+        amounts = parse_io((proc / str(pid) / "io").read_text())
+    except OSError:
+        return
+    for metric, key in (("read", "read_bytes"), ("written", "write_bytes")):
+        rate = rates.of(f"{pid}.{key}", amounts[key], now_ns) if key in amounts else None
+        if rate is not None:
+            yield metric, rate
 
 
 class ProcessReader:
@@ -38,17 +71,16 @@ class ProcessReader:
             if facts.ceph is not None and facts.ceph.client_pid is not None
         }
         self._worker: int | None = None
-        self._before: dict[str, tuple[int, int]] = {}
+        self._rates = CounterRates()
 
     def sample(self, now_ns: int) -> list[Row]:
         """CPU of the worker and of each busy client thread (shares of one core), and the worker's I/O."""
-        now: dict[str, tuple[int, int]] = {}
         rows: list[Row] = []
         if self._worker is not None:
-            rows.extend(self._worker_rows(self._worker, now_ns, now))
+            rows.extend(self._worker_rows(self._worker, now_ns))
         for pid in sorted(set(self._clients.values())):
-            rows.extend(self._client_rows(pid, now_ns, now))
-        self._before = now
+            rows.extend(self._client_rows(pid, now_ns))
+        self._rates.end_look()
         return rows
 
     def counters(self, request: Request) -> Counters:
@@ -78,7 +110,7 @@ class ProcessReader:
         pid = self._clients.get(target)
         if pid is None:
             return missing(("client_cpu_ns",), "no client daemon serves this target")
-        stat = self._stat(f"{pid}/stat")
+        stat = task_stat(self._proc / str(pid) / "stat")
         if stat is None:
             return missing(("client_cpu_ns",), f"the client daemon, process {pid}, has ended")
         return Counters(
@@ -86,51 +118,31 @@ class ProcessReader:
             {"client_cpu_ns": f"process {pid} ({stat.name}), started at tick {stat.started_ticks}"},
         )
 
-    def _stat(self, path: str) -> TaskStat | None:
-        try:
-            return parse_task_stat((self._proc / path).read_text(errors="replace"))
-        except OSError:
-            return None
-
-    def _rate(self, key: str, value: int, now_ns: int, now: dict[str, tuple[int, int]]) -> float | None:
-        now[key] = (now_ns, value)
-        if key not in self._before:
-            return None
-        then_ns, then = self._before[key]
-        return rate_between(then, value, (now_ns - then_ns) / 1e9)
-
-    def _worker_rows(self, pid: int, now_ns: int, now: dict[str, tuple[int, int]]) -> list[Row]:
-        stat = self._stat(f"{pid}/stat")
+    def _worker_rows(self, pid: int, now_ns: int) -> list[Row]:
+        stat = task_stat(self._proc / str(pid) / "stat")
         if stat is None:
             return []
         rows: list[Row] = [("process", "worker", "resident", float(stat.resident_pages * _PAGE_BYTES), "B")]
-        cpu = self._rate(f"{pid}", stat.cpu_ticks, now_ns, now)
+        cpu = self._rates.of(f"{pid}", stat.cpu_ticks, now_ns)
         if cpu is not None:
             rows.append(("process", "worker", "cpu", cpu * TICK_NS / 1e9, "cores"))
-        try:
-            amounts = parse_io((self._proc / str(pid) / "io").read_text())
-        except OSError:
-            return rows
-        for metric, key in (("read", "read_bytes"), ("written", "write_bytes")):
-            rate = self._rate(f"{pid}.{key}", amounts[key], now_ns, now) if key in amounts else None
-            if rate is not None:
-                rows.append(("process", "worker", metric, rate, "B/s"))
-        return rows
+        rates = io_rates(self._rates, self._proc, pid, now_ns)
+        return [*rows, *(("process", "worker", metric, rate, "B/s") for metric, rate in rates)]
 
-    def _client_rows(self, pid: int, now_ns: int, now: dict[str, tuple[int, int]]) -> list[Row]:
+    def _client_rows(self, pid: int, now_ns: int) -> list[Row]:
         rows: list[Row] = []
-        whole = self._stat(f"{pid}/stat")
+        whole = task_stat(self._proc / str(pid) / "stat")
         if whole is None:
             return rows
-        cpu = self._rate(f"{pid}", whole.cpu_ticks, now_ns, now)
+        cpu = self._rates.of(f"{pid}", whole.cpu_ticks, now_ns)
         if cpu is not None:
             rows.append(("client", f"{whole.name}.{pid}", "cpu", cpu * TICK_NS / 1e9, "cores"))
         rows.append(
             ("client", f"{whole.name}.{pid}", "resident", float(whole.resident_pages * _PAGE_BYTES), "B")
         )
         for thread in self._threads(pid):
-            stat = self._stat(f"{pid}/task/{thread}/stat")
-            cpu = None if stat is None else self._rate(f"{pid}/{thread}", stat.cpu_ticks, now_ns, now)
+            stat = task_stat(self._proc / str(pid) / "task" / thread / "stat")
+            cpu = None if stat is None else self._rates.of(f"{pid}/{thread}", stat.cpu_ticks, now_ns)
             if stat is not None and cpu is not None and (share := cpu * TICK_NS / 1e9) >= _IDLE_SHARE:
                 rows.append(("client", f"{whole.name}.{pid}/{stat.name}.{thread}", "cpu", share, "cores"))
         return rows
@@ -223,7 +235,8 @@ class ProcessSnapshot:
 
 def read_table(root: int, proc: Path = Path("/proc")) -> ProcessSnapshot:
     """Every process that can be read."""
-    stats = {pid: stat for pid, stat in _stats(proc) if stat is not None}
+    known = ((pid, task_stat(proc / str(pid) / "stat")) for pid in pids_in(proc))
+    stats = {pid: stat for pid, stat in known if stat is not None}
     return ProcessSnapshot(stats, _below(stats, (root,)))
 
 
@@ -239,15 +252,6 @@ def _below(stats: Mapping[int, TaskStat], roots: Collection[int]) -> frozenset[i
             found.add(pid)
             waiting += children.get(pid, [])
     return frozenset(found)
-
-
-def _stats(proc: Path) -> Iterator[tuple[int, TaskStat | None]]:
-    for name in os.listdir(proc):  # noqa: PTH208 - names are all it needs
-        if name.isdigit():
-            try:
-                yield int(name), parse_task_stat((proc / name / "stat").read_text(errors="replace"))
-            except OSError:
-                continue
 
 
 class CpuAccount:

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from leadline.observe.host.proc_parse import parse_io
+from leadline.observe.host.proc_parse import parse_io, pids_in
 from leadline.observe.mounts.mountinfo import Mount, parse_mountinfo, place_on
 
 _GONE = " (deleted)"
@@ -68,7 +68,7 @@ def users_of(
     """
     found, unseen = [], {}
     tables = _Tables(proc, mounts)
-    for pid in _numbers(proc):
+    for pid in sorted(pids_in(proc)):
         if pid in without:
             continue
         try:
@@ -155,10 +155,6 @@ def io_of(pid: int, proc: Path = Path("/proc")) -> Mapping[str, int] | None:
         return parse_io((proc / str(pid) / "io").read_text())
     except OSError:
         return None
-
-
-def _numbers(proc: Path) -> list[int]:
-    return sorted(int(name) for name in os.listdir(proc) if name.isdigit())  # noqa: PTH208 - names are all
 
 
 def _user(pid: int, mount: Mount, tables: _Tables, proc: Path) -> User:

@@ -11,7 +11,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from leadline.errors import UsageError
-from leadline.observe.clock import offset_ns
+from leadline.observe.reading import offset_ns
 from leadline.tracing.sources.lives import kernel_start, with_last_seen
 from leadline.tracing.tables import (
     COUNTERS,

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import leadline
 from leadline.errors import UsageError
-from leadline.observe.clock import offset_ns
+from leadline.observe.reading import offset_ns
 from leadline.tracing.sources.lives import SeenEnd, kernel_start, with_last_seen
 from leadline.tracing.tables import (
     ProcessRow,

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from leadline.durable import new_file
 from leadline.foreign import parse_json
 from leadline.interpreter import module_command, module_environment
-from leadline.observe.clock import offset_ns
+from leadline.observe.reading import offset_ns
 from leadline.run.interface import Assignment, Conducted, Say
 from leadline.run.storage import make_in_own
 from leadline.store.files import make_directory
