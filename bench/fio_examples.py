@@ -32,8 +32,7 @@ import psutil
 
 from leadline.errors import SpecError
 from leadline.study.fio.document import read_job_file
-from leadline.study.fio.sections import FioOption
-from leadline.study.fio.values import size, time_ns
+from leadline.study.fio.sections import FioOption, size, time_ns
 from leadline.study.study import parse_study
 from leadline.yamlio.yaml_source import WrittenAt
 from many_hosts import RESULTS, made, put

@@ -23,8 +23,7 @@ from document import Document
 from leadline.analysis.statistics.intervals import mean_of_blocks
 from leadline.analysis.statistics.multiplicity import ALPHA_AFTER_LOOKS
 from leadline.plan.model import TRIAL_OVERHEAD_S
-from leadline.study.steady import find_steady
-from leadline.study.work import SteadyState
+from leadline.study.work import SteadyState, find_steady
 from leadline.verdict.comparisons.stopping import FIRST_LOOK, MOST_BLOCKS
 from scenarios import Array
 from shares import random_of, table

@@ -16,7 +16,7 @@ from statistics import fmean, median
 
 from leadline.analysis.knee.knee import Knee, find_knee, next_cells
 from leadline.analysis.knee.surface import Grid, Place
-from leadline.plan.sweeps import first_cells
+from leadline.plan.make import first_cells
 
 GRID = Grid.whole([2.0**power for power in range(16, 31)], [2.0**power for power in range(9)])
 SHARE, TRIALS = 0.95, 60

@@ -26,9 +26,8 @@ from leadline.store.own import Acks, StageRow, write_acks, write_stages
 from leadline.store.reader import GUEST
 from leadline.store.tables import LatencyRow, TrialRow
 from leadline.store.writer import create_result
-from leadline.study.left_out import LeftOut
 from leadline.study.study import Study, parse_study
-from leadline.study.target import CephAccess, Target, TargetFacts
+from leadline.study.target import CephAccess, LeftOut, Target, TargetFacts
 from leadline.study.yaml_source import read_study
 from leadline.tracing.store import write_tables
 from leadline.tracing.tables import TraceTables

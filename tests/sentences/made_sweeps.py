@@ -9,8 +9,8 @@ from typing import Any
 
 from made_studies import LOCAL, Made, planned_of, row_of, study_of, targets_of
 
+from leadline.plan.make import with_block
 from leadline.plan.model import Plan, Trial
-from leadline.plan.order import with_block
 from leadline.study.target import TargetFacts
 
 STUDY = """

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from leadline.errors import SpecError
-from leadline.study.changes.overrides import apply_overrides
+from leadline.study.overrides import apply_overrides
 from leadline.study.study import Study, expand, parse_study
 from leadline.study.yaml_source import read_study
 

@@ -43,7 +43,7 @@ def test_a_name_in_the_code_is_found_with_its_line(tmp_path: Path, code: str) ->
     ("place", "code"),
     [
         ("lab/gateways.py", 'KIND = "nfs"\n'),
-        ("study/targets.py", 'EXAMPLE = "write NAME=rados://POOL, or NAME=null://"\n'),
+        ("study/target.py", 'EXAMPLE = "write NAME=rados://POOL, or NAME=null://"\n'),
         ("observe/mounts/users.py", 'LINK = "root"\n'),
     ],
 )

@@ -15,10 +15,10 @@ from transfer_traces import transfer_job
 from leadline import workloads
 from leadline.errors import ResultError
 from leadline.imported.job import ImportedJob
+from leadline.plan.make import order_trials
 from leadline.plan.model import Plan
-from leadline.plan.order import order_trials
 from leadline.run.kinds import CONDUCTED, conducted, handed
-from leadline.study.kind.job import AnyJob
+from leadline.study.kind.interface import AnyJob
 from leadline.study.kinds import ASKED, JOB_OPTIONS, PLANNED, planned, stored_kind
 from leadline.study.target import Target
 from leadline.workloads.coherence.job import CoherenceJob

@@ -10,7 +10,7 @@ import pytest
 
 from leadline.analysis.knee.knee import CELLS_A_BLOCK, find_knee, next_cells
 from leadline.analysis.knee.surface import Grid, Place
-from leadline.plan.sweeps import first_cells
+from leadline.plan.make import first_cells
 
 GRID = Grid.whole([2.0**power for power in range(16, 27)], [2.0**power for power in range(7)])
 ALONE = Grid.whole([2.0**power for power in range(16, 28)])

@@ -14,8 +14,7 @@ from leadline.observe.ceph.pools import PoolPlacement, failure_domains, require_
 from leadline.observe.mounts import layouts
 from leadline.run.workspace import MARK, Workspace, is_name_of, make_workspace, workspace_of
 from leadline.study.study import Study, parse_study
-from leadline.study.target import CephAccess, Target, TargetFacts
-from leadline.study.targets import parse_layouts, parse_targets, with_layouts
+from leadline.study.target import CephAccess, Target, TargetFacts, parse_layouts, parse_targets, with_layouts
 from leadline.study.yaml_source import read_study
 
 ID = "0abcdef1"

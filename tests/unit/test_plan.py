@@ -10,9 +10,9 @@ import pytest
 
 from leadline import units
 from leadline.errors import ResultError, SpecError, TargetError
+from leadline.plan.check import check_space
 from leadline.plan.make import Host, auto_data_set_bytes, make_plan
 from leadline.plan.model import Plan, PlannedCell
-from leadline.plan.space import check_space
 from leadline.study.library import load_study
 from leadline.study.study import Limits, Study, parse_study
 from leadline.study.target import Target, TargetFacts

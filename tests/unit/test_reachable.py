@@ -16,8 +16,7 @@ from leadline.observe.mounts.reachable import (
     reachable_in_cluster,
     reachable_mounts,
 )
-from leadline.study.target import TargetFacts
-from leadline.study.targets import parse_target
+from leadline.study.target import TargetFacts, parse_target
 
 
 def _mount(place: str, file_system: str) -> Mount:

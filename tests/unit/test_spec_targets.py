@@ -9,8 +9,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from leadline.errors import SpecError
-from leadline.study.target import Target
-from leadline.study.targets import parse_target, parse_targets
+from leadline.study.target import Target, parse_target, parse_targets
 
 
 def test_paths_become_absolute(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,7 +7,7 @@ from test_spec_study import study_of
 
 from leadline.errors import SpecError
 from leadline.study.kind.interface import Surroundings
-from leadline.study.kind.sizes import parse_bssplit
+from leadline.study.kind.options import parse_bssplit
 from leadline.study.kinds import JobOptions, resolve
 from leadline.study.study import Study, expand
 from leadline.study.target import Target, TargetFacts

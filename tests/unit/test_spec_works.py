@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from leadline.errors import SpecError
-from leadline.study.changes.overrides import apply_overrides
+from leadline.study.overrides import apply_overrides
 from leadline.study.study import Study, Work, expand, parse_study
 from leadline.study.yaml_source import read_study
 

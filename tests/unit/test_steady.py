@@ -11,8 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from leadline.run.watches import measure_steady
-from leadline.study.steady import find_steady
-from leadline.study.work import SteadyState
+from leadline.study.work import SteadyState, find_steady
 
 SECOND = 10**9
 

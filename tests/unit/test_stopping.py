@@ -14,8 +14,8 @@ from leadline.analysis.duration import spent_s
 from leadline.analysis.metrics import Measured
 from leadline.analysis.statistics.multiplicity import ALPHA_AFTER_LOOKS
 from leadline.cli.measure.growth import expected_s
+from leadline.plan.make import with_block
 from leadline.plan.model import TRIAL_OVERHEAD_S, Plan, PlannedCell
-from leadline.plan.order import with_block
 from leadline.run.session import grown_plan
 from leadline.store.journal import Event
 from leadline.study.target import Target

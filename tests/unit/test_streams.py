@@ -16,7 +16,7 @@ from leadline.cli import console
 from leadline.cli.main import run_command_line
 from leadline.errors import LeadlineError, ResultError, SpecError
 from leadline.foreign import reading as reading_of
-from leadline.study.targets import parse_target
+from leadline.study.target import parse_target
 from leadline.units import NO_VALUE
 from support import command_line
 

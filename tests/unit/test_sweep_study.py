@@ -5,11 +5,9 @@ from __future__ import annotations
 import pytest
 
 from leadline.errors import SpecError
-from leadline.plan.make import Host, make_plan
+from leadline.plan.make import Host, make_plan, most_seconds, sweeps_of, with_block, without_sweeps
 from leadline.plan.model import Plan
-from leadline.plan.order import with_block
-from leadline.plan.sweeps import most_seconds, sweeps_of, without_sweeps
-from leadline.study.changes.overrides import apply_overrides
+from leadline.study.overrides import apply_overrides
 from leadline.study.study import Study, expand, parse_study
 from leadline.study.target import Target, TargetFacts
 from leadline.study.yaml_source import read_study

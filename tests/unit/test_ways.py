@@ -19,9 +19,8 @@ from leadline.report.figures import PrintedTable, printed_figures
 from leadline.report.renderers.markdown import to_markdown
 from leadline.report.renderers.show_json import to_json
 from leadline.report.section_parts import show_sections
-from leadline.study.left_out import LeftOut
 from leadline.study.library import load_study
-from leadline.study.target import Target, TargetFacts
+from leadline.study.target import LeftOut, Target, TargetFacts
 from leadline.verdict.model import Cell, CellShown, Findings, Quantity, State, TargetView, Validity
 from leadline.verdict.ways import MeasuredWay, columns_of, way_statements, ways_of, ways_section, ways_table
 

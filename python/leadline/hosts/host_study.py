@@ -34,8 +34,8 @@ from leadline.observe.host import host as this_host
 from leadline.observe.mounts.layouts import with_layout
 from leadline.observe.mounts.mounts import inspect
 from leadline.observe.mounts.servers import with_server
+from leadline.plan.make import with_block
 from leadline.plan.model import Plan, PlannedCell, Trial
-from leadline.plan.order import with_block
 from leadline.run.faulted import FaultWatch
 from leadline.run.kinds import conducted
 from leadline.run.local import LocalSite

@@ -1,27 +1,158 @@
 """How a plan is made of a study: every work on every target, in an order, with its space, time and notes.
 
-What a plan says beside its trials: how works belong together, and where they are not alike.
+The order of trials is seeded, block by block; what belongs together stays together in a block. Each sweep
+starts with a few cells over the whole of its grid.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import random
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import product
 
 from leadline import units
 from leadline.errors import SpecError
-from leadline.plan.check import check_runs
-from leadline.plan.model import TRIAL_OVERHEAD_S, Plan, PlannedCell, slot_seconds
-from leadline.plan.order import order_trials, states_of
-from leadline.plan.space import bytes_needed
-from leadline.plan.sweeps import starting, sweep_trials, sweeps_of, trial_seconds
+from leadline.plan.check import bytes_needed, check_runs
+from leadline.plan.model import TRIAL_OVERHEAD_S, Plan, PlannedCell, Trial, slot_seconds
 from leadline.study.kind.interface import NOMINAL_BYTES_PER_S, NOMINAL_REMOTE_BYTES_PER_S, Surroundings
 from leadline.study.kinds import PLANNED, planned, resolve
-from leadline.study.left_out import LeftOut
-from leadline.study.problems import suggest
 from leadline.study.study import Study, Work, expand
-from leadline.study.target import Target, TargetFacts
+from leadline.study.target import LeftOut, Target, TargetFacts
 from leadline.study.work import Search
+from leadline.study.yaml_source import suggest
+
+_ALONE, _EACH = 5, 3  # levels of the only option, and of each of two
+
+
+def sweeps_of(cells: Iterable[PlannedCell]) -> dict[tuple[str, str], list[PlannedCell]]:
+    """The cells of every sweep, by its target and its name."""
+    found: dict[tuple[str, str], list[PlannedCell]] = {}
+    for cell in cells:
+        if cell.swept is not None:
+            found.setdefault((cell.target, cell.swept.name), []).append(cell)
+    return found
+
+
+def without_sweeps(plan: Plan) -> Plan:
+    """The plan of the works whose blocks are planned."""
+    swept = {cell.id for cell in plan.cells if cell.swept is not None}
+    return replace(
+        plan,
+        cells=tuple(cell for cell in plan.cells if cell.id not in swept),
+        trials=tuple(trial for trial in plan.trials if trial.cell not in swept),
+    )
+
+
+def starting(cells: Iterable[PlannedCell]) -> frozenset[str]:
+    """The ids of the cells that sweeps start with."""
+    found: set[str] = set()
+    for own in sweeps_of(cells).values():
+        places = {cell.swept.place: cell.id for cell in own if cell.swept}
+        levels = own[0].swept.sweep.levels if own[0].swept else ()
+        found |= {places[place] for place in first_cells([len(one) for one in levels], places)}
+    return frozenset(found)
+
+
+def sweep_trials(own: Sequence[PlannedCell]) -> int:
+    """The most trials that a sweep of these cells may have."""
+    return own[0].swept.sweep.trials if own[0].swept else 0
+
+
+def most_seconds(plan: Plan) -> float:
+    """How long the plan takes if its sweeps have all the trials that they may, each as long as their mean."""
+    planned = Counter(trial.cell for trial in plan.trials)
+    added = 0.0
+    for own in sweeps_of(plan.cells).values():
+        count = sweep_trials(own) - sum(planned[cell.id] for cell in own)
+        added += max(count, 0) * trial_seconds(own)
+    return plan.seconds + added
+
+
+def trial_seconds(own: Sequence[PlannedCell]) -> float:
+    """How long a trial of one of these cells takes on average."""
+    return sum(cell.seconds for cell in own) / len(own) + TRIAL_OVERHEAD_S
+
+
+def first_cells(levels: Sequence[int], cells: Collection[tuple[int, ...]]) -> tuple[tuple[int, ...], ...]:
+    """Of a grid with so many levels of each option the cells to begin with, of those that can be tried."""
+    most = _ALONE if len(levels) == 1 else _EACH
+    axes = [sorted({round(n * (count - 1) / (most - 1)) for n in range(most)}) for count in levels]
+    nearest = (min(sorted(cells), key=lambda cell: _distance(cell, one)) for one in product(*axes))
+    return tuple(sorted(dict.fromkeys(nearest)))
+
+
+def _distance(cell: tuple[int, ...], other: tuple[int, ...]) -> int:
+    return sum((a - b) ** 2 for a, b in zip(cell, other, strict=True))
+
+
+def order_trials(
+    cells: list[PlannedCell], blocks: int, seed: int, states: Mapping[str, str] | None = None
+) -> tuple[Trial, ...]:
+    """Each block is one pass over all cells, in a random order of its own; a group's jobs stay together.
+
+    `states` are those of targets by name. To enter one costs time, so the cells of a state stand together;
+    every second block has the states of the one before in reverse (A B B A): a steady drift of the system
+    falls on all of them alike, and two blocks meet in the same state.
+
+    Of a sweep the first block has the cells that it starts with; which follow, trials decide.
+    """
+    trials: list[Trial] = []
+    start = starting(cells)
+    for block in range(1, blocks + 1):
+        own = [cell for cell in cells if cell.swept is None or (block == 1 and cell.id in start)]
+        trials += _block(own, block, len(trials) + 1, seed, states or {})
+    return tuple(trials)
+
+
+def state_order(states: Iterable[str], block: int, seed: int) -> list[str]:
+    """The states of a block in their order: drawn for the odd ones, reversed in the even ones after them."""
+    found = list(dict.fromkeys(states))
+    pair = (block + 1) // 2
+    random.Random(f"{seed}:states:{pair}").shuffle(found)  # noqa: S311 - reproducible order, no secret
+    return found if block % 2 else found[::-1]
+
+
+def _block(
+    cells: list[PlannedCell], block: int, first: int, seed: int, states: Mapping[str, str]
+) -> list[Trial]:
+    shuffled = _units(cells)
+    random.Random(f"{seed}:{block}").shuffle(shuffled)  # noqa: S311 - reproducible order, no secret
+    if states:
+        ranks = {state: at for at, state in enumerate(state_order(states.values(), block, seed))}
+        shuffled.sort(key=lambda unit: ranks.get(states.get(unit[0][0].target, ""), -1))
+    trials = []
+    for order, (cell, probe) in enumerate((one for unit in shuffled for one in unit), start=first):
+        words = f"{seed}:{block}:{cell.id}" + (f":{probe}" if probe else "")
+        own = random.Random(words).getrandbits(53)  # noqa: S311 - exact in JSON too
+        trials.append(Trial(f"t{order:04d}", order, block, cell.id, cell.target, own, probe))
+    return trials
+
+
+def _units(cells: list[PlannedCell]) -> list[list[tuple[PlannedCell, int | None]]]:
+    """What stays together in a block: a cell, the jobs of a group, the probes of a search."""
+    found: dict[str, list[tuple[PlannedCell, int | None]]] = {}
+    for cell in cells:
+        unit = found.setdefault(f"group {cell.group}" if cell.group else cell.id, [])
+        probes = range(1, cell.search.trials + 1) if cell.search else (None,)
+        unit += [(cell, probe) for probe in probes]
+    return list(found.values())
+
+
+def with_block(plan: Plan, cells: Sequence[str]) -> Plan:
+    """The plan with one more block, of these cells; a group runs whole. Numbers go on: ids stay unique."""
+    groups = {cell.group for cell in plan.cells if cell.id in cells and cell.group}
+    chosen = [cell for cell in plan.cells if cell.id in cells or cell.group in groups]
+    block = max((trial.block for trial in plan.trials), default=0) + 1
+    more = _block(chosen, block, len(plan.trials) + 1, plan.seed, states_of(plan.targets))
+    return replace(plan, trials=(*plan.trials, *more))
+
+
+def states_of(targets: Iterable[Target]) -> dict[str, str]:
+    """The states of targets that have one, by the targets' names."""
+    return {target.name: target.state for target in targets if target.state is not None}
+
 
 # How the jobs of a composition follow each other, in words.
 _ORDERS = {

@@ -1,7 +1,7 @@
 """The plan: an ordered, seeded list of trials with every default explicit.
 
 Frozen values that the manifest stores as JSON and `--resume` reads back. How they are made is in `make`,
-which asks the kinds of work; `order`, `space` and `notes` are its parts.
+which asks the kinds of work.
 """
 
 from __future__ import annotations
@@ -11,13 +11,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from leadline.errors import ResultError
-from leadline.study.kind.interface import Layout
-from leadline.study.kind.job import AnyJob
+from leadline.study.kind.interface import AnyJob, Layout
 from leadline.study.kinds import planned, stored_job
-from leadline.study.left_out import LeftOut
-from leadline.study.sweep import Swept
-from leadline.study.target import Target
-from leadline.study.work import Order, Search, SteadyState, part_as_json
+from leadline.study.target import LeftOut, Target
+from leadline.study.work import Order, Search, SteadyState, Swept, part_as_json
 
 PLAN_FORMAT = "leadline.plan/1"
 TRIAL_OVERHEAD_S = 0.5  # starting a worker, opening files, storing the trial

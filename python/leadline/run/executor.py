@@ -12,8 +12,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from leadline.plan.make import with_block
 from leadline.plan.model import PlannedCell, Trial
-from leadline.plan.order import with_block
 from leadline.run.faulted import FaultWatch
 from leadline.run.kinds import conducted
 from leadline.run.model import Display, Growth, Outcome, Pilot, RunRequest, Stopping, no_growth

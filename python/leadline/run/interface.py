@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from leadline.plan.model import PlannedCell, Trial
     from leadline.run.child import Answer, Worker
     from leadline.run.workspace import Place, Workspace
-    from leadline.study.kind.job import AnyJob
+    from leadline.study.kind.interface import AnyJob
 
 SLOWEST_BYTES_PER_S = 1 << 20  # below 1 MiB/s a transfer without a runtime counts as hung
 SLOWEST_OPERATIONS_PER_S = 20.0  # of metadata; below, a pass counts as hung

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from leadline.run.interface import Conducted
-    from leadline.study.kind.job import AnyJob
+    from leadline.study.kind.interface import AnyJob
 
 # By kind: the format of the JSON that its worker is handed, and the face in `workloads/<kind>/runner.py`.
 CONDUCTED: Mapping[str, tuple[str, str]] = {

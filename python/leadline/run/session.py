@@ -14,8 +14,8 @@ from leadline import _core
 from leadline.errors import ResultError, TargetError
 from leadline.observe.client import Observer
 from leadline.observe.hang_guard import check_answers, in_fork
+from leadline.plan.make import states_of, with_block
 from leadline.plan.model import Plan
-from leadline.plan.order import states_of, with_block
 from leadline.run.child import Worker
 from leadline.run.executor import Executor
 from leadline.run.faulted import FaultWatch

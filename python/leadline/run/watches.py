@@ -21,10 +21,9 @@ from leadline.observe.reading import ClusterState, Sample
 from leadline.run.child import Answer
 from leadline.run.group import Member
 from leadline.store.tables import TrialRow
-from leadline.study.kind.job import AnyJob
-from leadline.study.steady import find_steady
+from leadline.study.kind.interface import AnyJob
 from leadline.study.target import Target, TargetFacts
-from leadline.study.work import SteadyState
+from leadline.study.work import SteadyState, find_steady
 
 
 class DisturbanceWatch:

@@ -9,11 +9,8 @@ from typing import TYPE_CHECKING, Any, get_args
 from leadline import units
 from leadline.errors import SpecError
 from leadline.registry import offered
-from leadline.study.kind.interface import Planned, Resolved, Surroundings
-from leadline.study.kind.job import AnyJob
-from leadline.study.kind.moved import WorkBytes
+from leadline.study.kind.interface import AnyJob, Planned, Problem, Resolved, Surroundings, WorkBytes
 from leadline.study.kind.options import Options
-from leadline.study.kind.rule import Problem
 from leadline.study.target import Target, TargetFacts
 
 _FACES: tuple[Planned[Any, Any], ...] = offered("kinds planned")

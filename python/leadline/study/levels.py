@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from leadline.study.kinds import ASKED, JOB_OPTIONS, PLANNED, JobOptions
-from leadline.study.problems import suggest
+from leadline.study.yaml_source import suggest
 from leadline.yamlio.yaml_source import Document
 
 CPUS, ONE_BEYOND, DOUBLING = "cpus", "cpus+1", ".."

@@ -7,12 +7,11 @@ from importlib import resources
 from pathlib import Path
 
 from leadline.errors import SpecError
-from leadline.study.changes.overrides import apply_application, apply_overrides
 from leadline.study.fio.document import is_job_file, read_job_file
 from leadline.study.levels import with_cpus
-from leadline.study.problems import suggest
+from leadline.study.overrides import apply_application, apply_overrides
 from leadline.study.study import Study, parse_study
-from leadline.study.yaml_source import read_study
+from leadline.study.yaml_source import read_study, suggest
 from leadline.yamlio.yaml_source import SOURCE_MAX_BYTES, shorten
 
 

@@ -22,20 +22,20 @@ from leadline import units
 from leadline.errors import ResultError, SpecError
 from leadline.study.kinds import JOB_OPTIONS, JobOptions
 from leadline.study.levels import WORK_NAME, label_of, level_words
-from leadline.study.problems import suggest, vocabulary
-from leadline.study.sweep import Sweep, Swept
-from leadline.study.target import Target
-from leadline.study.targets import check_name, check_pool, check_url
+from leadline.study.target import Target, check_name, check_pool, check_url
 from leadline.study.work import (
     Order,
     Search,
     SharedOptions,
     SteadyState,
+    Sweep,
+    Swept,
     WorkOptions,
     known_keys,
     plain_options,
+    problem_of_works,
 )
-from leadline.study.work_rules import problem_of_works
+from leadline.study.yaml_source import suggest, vocabulary
 from leadline.yamlio.fields import SIZE_PATTERN, Duration, Rate, Share, Whole, guarded
 from leadline.yamlio.problems import describe, translate
 from leadline.yamlio.yaml_source import Document, Path, WrittenAt

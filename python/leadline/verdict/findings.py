@@ -17,8 +17,8 @@ from leadline.plan.model import Plan, PlannedCell
 from leadline.registry import offered
 from leadline.store.reader import Result, refuse_search
 from leadline.store.tables import TrialRow
-from leadline.study.left_out import LeftOut
 from leadline.study.study import Study, deciding_works
+from leadline.study.target import LeftOut
 from leadline.verdict import messages
 from leadline.verdict.answers.compose import JudgedStudy, answer_of
 from leadline.verdict.cells import judge_cells

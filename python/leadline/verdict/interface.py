@@ -17,13 +17,13 @@ from leadline.analysis.origin import Bytes
 from leadline.analysis.statistics.means import ALPHA
 from leadline.plan.model import PlannedCell
 from leadline.store.tables import LatencyRow, TrialRow
-from leadline.study.left_out import LeftOut
+from leadline.study.target import LeftOut
 from leadline.verdict.model import Cell, CellShown, Comparison, FigureTable, Statement
 from leadline.verdict.sections.section import Section
 
 if TYPE_CHECKING:
     from leadline.store.reader import Result
-    from leadline.study.kind.job import AnyJob
+    from leadline.study.kind.interface import AnyJob
     from leadline.verdict.codes.case import Case
 
 JobT = TypeVar("JobT", bound="AnyJob")

@@ -22,8 +22,8 @@ from leadline.analysis.proposing import (
     judge_proposals,
 )
 from leadline.errors import ResultError, UsageError
+from leadline.plan.make import with_block
 from leadline.plan.model import Plan
-from leadline.plan.order import with_block
 from leadline.store.files import PROOF
 from leadline.store.own import StoredProposal, read_proposals
 from leadline.store.reader import Result, open_result

@@ -12,8 +12,8 @@ from typing import Any
 
 from leadline.analysis.cells import CellTable, compare_cells
 from leadline.knowledge.tables import table_of
-from leadline.study.left_out import LeftOut
 from leadline.study.schemes import access
+from leadline.study.target import LeftOut
 from leadline.units import format_number, format_quantity
 from leadline.verdict.comparisons.deciding import Pair, decide
 from leadline.verdict.kinds import metric_kind

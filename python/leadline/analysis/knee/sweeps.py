@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from leadline.analysis.cells import CellTable
 from leadline.analysis.knee.knee import next_cells
 from leadline.analysis.knee.surface import Grid, Place, Rates
+from leadline.plan.make import sweeps_of
 from leadline.plan.model import Plan, PlannedCell
-from leadline.plan.sweeps import sweeps_of
-from leadline.study.sweep import Sweep
+from leadline.study.work import Sweep
 
 
 @dataclass(frozen=True)

@@ -239,7 +239,7 @@ def two_states(found: dict[str, Target], way: str | None, *, lab: bool) -> dict[
 def _planned(plan_of: StudyRequest, asked: AskedProof, *, only: bool = False) -> Iterator[_Planned]:
     """Plan it and look at the settings; nothing is changed. What needs mounts of its own has them meanwhile,
     but where it is `only` planned."""
-    from leadline.plan.space import check_space
+    from leadline.plan.check import check_space
     from leadline.tuning.proving.designs import design_of
     from leadline.tuning.proving.proof import WITHOUT
     from leadline.tuning.proving.request import mounted_settings, proved_settings, split_words

@@ -18,8 +18,7 @@ from leadline.errors import SpecError, UsageError
 if TYPE_CHECKING:
     from leadline.lab import Lab, LabStatus
     from leadline.lab.targets import LabTarget
-    from leadline.study.left_out import LeftOut
-    from leadline.study.target import Target
+    from leadline.study.target import LeftOut, Target
 
 
 def open_lab(name: str, directory: Path | None) -> Lab:
@@ -131,9 +130,7 @@ def ways_to_lab(name: str, *, on_hosts: bool = False) -> tuple[dict[str, Target]
     On its hosts there is no `local`: all of them have one disk, this machine's. A target that takes options
     in its environment finds them there.
     """
-    from leadline.study.left_out import LeftOut
-    from leadline.study.target import Target
-    from leadline.study.targets import check_name, check_url
+    from leadline.study.target import LeftOut, Target, check_name, check_url
 
     ways: dict[str, Target] = {}
     absent: list[LeftOut] = []

@@ -36,7 +36,7 @@ def make_growth(path: Path) -> Growth:
 
 def _of_sweeps(path: Path, plan: Plan) -> Sequence[str]:
     """What the sweeps try next: they have no blocks beforehand, so these come first."""
-    from leadline.plan.sweeps import sweeps_of
+    from leadline.plan.make import sweeps_of
     from leadline.store.reader import open_result
 
     if not sweeps_of(plan.cells):
@@ -49,7 +49,7 @@ def _of_sweeps(path: Path, plan: Plan) -> Sequence[str]:
 
 def _of_works(path: Path, plan: Plan, options: RunOptions) -> Sequence[str]:
     """The next block of the works that are no sweeps."""
-    from leadline.plan.sweeps import without_sweeps
+    from leadline.plan.make import without_sweeps
     from leadline.verdict.comparisons.stopping import next_works
 
     plan = without_sweeps(plan)
@@ -108,8 +108,8 @@ def expected_s(plan: Plan, cells: Sequence[str], events: Sequence[Event]) -> flo
     A slot is what runs at a time: a trial, the jobs of a group (all of them, whichever was named), each probe
     of a search.
     """
+    from leadline.plan.make import with_block
     from leadline.plan.model import TRIAL_OVERHEAD_S, slot_seconds
-    from leadline.plan.order import with_block
 
     seen = _slot_durations_s(plan, events)
     slots = with_block(plan, cells).slots(without={trial.id for trial in plan.trials})

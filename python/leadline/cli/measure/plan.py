@@ -191,7 +191,7 @@ def command(
     Nothing is measured or written. With --hosts or --scheduler, targets are looked up on this host; the hosts
     are asked only for targets that are not here, and for a lab's clients.
     """
-    from leadline.plan.space import check_space
+    from leadline.plan.check import check_space
 
     request = StudyRequest(study, targets, sets, blocks, seed, program, input_path, lab, servers, ignored)
     asked, plan, facts = planned_on(hosts, lab, functools.partial(load_plan, request))
@@ -207,7 +207,7 @@ def command(
 
 def _print_plan(console: Console, plan: Plan, facts: dict[str, TargetFacts], power: tuple[str, ...]) -> None:
     from leadline import units
-    from leadline.plan.sweeps import most_seconds
+    from leadline.plan.make import most_seconds
 
     console.print(_plain(plan.title, "bold"))
     if plan.about:
@@ -232,7 +232,7 @@ def _print_plan(console: Console, plan: Plan, facts: dict[str, TargetFacts], pow
 
 def _cells_words(plan: Plan, blocks: str) -> str:
     """`6 cells x 3 blocks and the start of 2 sweeps over 270 more`."""
-    from leadline.plan.sweeps import sweep_trials, sweeps_of
+    from leadline.plan.make import sweep_trials, sweeps_of
 
     sweeps = sweeps_of(plan.cells)
     grid = sum(map(len, sweeps.values()))

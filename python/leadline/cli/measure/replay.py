@@ -200,11 +200,11 @@ def _start(
     from leadline.cli.measure.progress import make_display
     from leadline.observe.host import host
     from leadline.observe.mounts.mounts import inspect
-    from leadline.plan.space import check_space
+    from leadline.plan.check import check_space
     from leadline.run.model import RunRequest, Steering
     from leadline.run.session import new_run
     from leadline.store.files import write_script
-    from leadline.study.targets import parse_targets
+    from leadline.study.target import parse_targets
     from leadline.workloads.replay.plan import replay_plan, replay_study
 
     if out.exists():

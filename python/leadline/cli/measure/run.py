@@ -288,7 +288,7 @@ def start_here(
     from leadline.analysis.search import next_rate
     from leadline.cli.measure.progress import make_display
     from leadline.observe.host import host
-    from leadline.plan.space import check_space
+    from leadline.plan.check import check_space
     from leadline.run.model import RunRequest, Steering
     from leadline.run.session import new_run
 
@@ -383,7 +383,7 @@ def make_options(
 ) -> RunOptions:
     """How the study is executed; `labs` are those that its targets are on."""
     from leadline import units
-    from leadline.plan.space import reserve_bytes
+    from leadline.plan.check import reserve_bytes
     from leadline.run.model import RunOptions
 
     if choices.drop_caches and os.geteuid() != 0:

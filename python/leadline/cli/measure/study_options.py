@@ -18,9 +18,8 @@ if TYPE_CHECKING:
     from leadline.cli.measure.hosts_options import Recruiting
     from leadline.plan.model import Plan
     from leadline.study.kind.lookups import ApplicationFacts, Film, ProgramVersion, SourceFacts, Tracer
-    from leadline.study.left_out import LeftOut
     from leadline.study.study import Study
-    from leadline.study.target import Target, TargetFacts
+    from leadline.study.target import LeftOut, Target, TargetFacts
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 
@@ -190,7 +189,7 @@ def load_plan(
     from leadline.observe.mounts.layouts import with_layout
     from leadline.plan.make import Host, make_plan
     from leadline.study.library import builtin_names, load_study
-    from leadline.study.targets import parse_layouts, parse_targets, with_layouts
+    from leadline.study.target import parse_layouts, parse_targets, with_layouts
 
     lab, servers = request.lab, request.servers
     pools, named = parse_layouts(servers.layouts), parse_targets(request.targets)
@@ -296,7 +295,7 @@ def _inspected(
     from leadline.observe.host.host import memory_bytes
     from leadline.observe.mounts.mounts import inspect
     from leadline.observe.mounts.servers import with_server
-    from leadline.study.left_out import LeftOut
+    from leadline.study.target import LeftOut
 
     memory = units.parse_size(servers.memory) if servers.memory else None
     facts: dict[str, TargetFacts] = {}

@@ -16,7 +16,7 @@ from leadline.errors import SpecError, UsageError
 if TYPE_CHECKING:
     from leadline.sizing.request import AskedSizing, ReadWork, WorkedOut, WorkFrom
     from leadline.store.reader import Result
-    from leadline.study.kind.moved import WorkBytes
+    from leadline.study.kind.interface import WorkBytes
     from leadline.study.study import Work
     from leadline.tracing.model import TraceView
     from leadline.verdict.model import Validity

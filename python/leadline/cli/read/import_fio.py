@@ -19,7 +19,7 @@ def import_fio(sources: tuple[Path, ...], out: Path, target: str) -> None:
     from leadline.imported.fio_jobs import fio_cells
     from leadline.imported.made import source_of, write_imported
     from leadline.report.format import printable
-    from leadline.study.targets import check_name
+    from leadline.study.target import check_name
 
     check_name(target)
     if out.exists():

@@ -17,7 +17,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationEr
 
 from leadline.errors import LeadlineError, SpecError
 from leadline.foreign import read_plain, reading
-from leadline.study.targets import check_name, check_url
+from leadline.study.target import check_name, check_url
 from leadline.tuning.settings import ROLES
 from leadline.yamlio.fields import Duration, Truth, Whole, guarded
 from leadline.yamlio.problems import Vocabulary, translate

@@ -16,8 +16,8 @@ from leadline.errors import TargetError
 from leadline.observe.ceph.pools import PoolPlacement, require_pool, set_pool
 from leadline.observe.hang_guard import Doing, ask_child, in_fork
 from leadline.observe.mounts.mounts import pool_words
-from leadline.study.problems import suggest
 from leadline.study.target import CephAccess, Target, TargetFacts
+from leadline.study.yaml_source import suggest
 from leadline.units import printable
 
 _DEADLINE_S = 7.0

@@ -1,22 +1,122 @@
-"""What study and plan ask of a kind of work: its face `Planned`, and the values that pass through it.
+"""What study and plan ask of a kind of work: its face `Planned`, its job, and the values that pass between.
 
-A face stands in the lowest room that asks it, as imports go down only. Who wears it is in
-`study.kinds`, a line for each kind.
+A kind's own job is a frozen model in its folder below `workloads`; what never changes is an attribute of its
+class. Who wears the face is in `workloads.planner`, a line for each kind.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 from leadline import units
 from leadline.errors import SpecError
-from leadline.study.kind.job import AnyJob
-from leadline.study.kind.moved import WorkBytes
 from leadline.study.kind.options import Options
-from leadline.study.kind.rule import Problem
 from leadline.study.target import Target, TargetFacts
+
+BS_MIN_BYTES = 512
+BS_MAX_BYTES = units.GIB
+BS_DEFAULT_BYTES = 4096  # fio's default
+
+
+@dataclass(frozen=True)
+class Problem:
+    """`key` is the option that is at fault."""
+
+    key: str
+    message: str
+    remedy: str
+
+
+@dataclass(frozen=True)
+class WorkBytes:
+    """Of one client, on one host.
+
+    `read_share` is a share of bytes. `moved_bytes` is all that it moves until it ends by itself, None where a
+    clock ends it or the host decides; `pace_bytes_s` None where it runs as fast as it can. `requests` are its
+    operations in words, `at_once` how many of them it has in flight.
+    """
+
+    read_share: float
+    moved_bytes: float | None
+    pace_bytes_s: float | None
+    requests: str
+    at_once: float
+
+
+def size_words(sizes: tuple[int, ...]) -> str:
+    """`4 KiB`, or `4 KiB to 64 KiB`; ascending."""
+    ends = dict.fromkeys((sizes[0], sizes[-1]))
+    return " to ".join(units.format_size(size) for size in ends)
+
+
+class AnyJob(Protocol):
+    """One trial's work with nothing left open. Sizes are bytes, times nanoseconds, rates totals."""
+
+    @property
+    def kind(self) -> str:
+        """The kind of work: its folder below `workloads`."""
+
+    @property
+    def engine_format(self) -> str:
+        """The format of its JSON, by which a worker knows who does it."""
+
+    @property
+    def engine(self) -> str:
+        """What does the I/O."""
+
+    @property
+    def direct(self) -> bool:
+        """True where it goes past the page cache."""
+
+    @property
+    def verify(self) -> bool:
+        """True where every block that is read is checked."""
+
+    @property
+    def incompressible(self) -> bool:
+        """True where no two blocks of its data are equal."""
+
+    @property
+    def time_based(self) -> bool:
+        """True where it goes on until its time is over."""
+
+    @property
+    def ramp_time_ns(self) -> int:
+        """Time before the measured interval."""
+
+    @property
+    def runtime_ns(self) -> int:
+        """How long it is measured, or the longest that it may take; 0 where its size ends it."""
+
+    @property
+    def rate_bytes_per_s(self) -> int | None:
+        """The rate that it keeps to, None for as fast as it goes."""
+
+    @property
+    def rate_iops(self) -> float | None:
+        """The same in operations per second."""
+
+    @property
+    def reads(self) -> bool:
+        """True where data is read that was there before."""
+
+    @property
+    def writes(self) -> bool:
+        """True where files get data."""
+
+    @property
+    def reads_only(self) -> bool:
+        """True where nothing is changed."""
+
+    @property
+    def data_set_bytes(self) -> int:
+        """The most that its files take."""
+
+    def as_json(self) -> dict[str, Any]:
+        """Plain values, one per field, as a worker and the manifest take them."""
+
 
 # What the time estimate assumes where a job ends with its size, and for laying files out. Nominal on purpose:
 # nothing is measured before the plan is shown.

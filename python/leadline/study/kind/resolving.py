@@ -8,8 +8,7 @@ from typing import NoReturn
 from leadline import units
 from leadline.errors import SpecError
 from leadline.study import schemes
-from leadline.study.kind.interface import Surroundings
-from leadline.study.kind.job import AnyJob
+from leadline.study.kind.interface import AnyJob, Surroundings
 from leadline.study.schemes import EngineName
 from leadline.study.target import Target, TargetFacts
 from leadline.yamlio.fields import AUTO

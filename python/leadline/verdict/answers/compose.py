@@ -8,9 +8,9 @@ from dataclasses import dataclass, replace
 
 from leadline.analysis.cells import CellTable
 from leadline.plan.model import Plan, PlannedCell
-from leadline.study.left_out import LeftOut
 from leadline.study.schemes import access
 from leadline.study.study import QUESTION_MAX, Study
+from leadline.study.target import LeftOut
 from leadline.verdict.answers import messages
 from leadline.verdict.answers.messages import find_leaders, together
 from leadline.verdict.certainty import named, usable

@@ -8,9 +8,9 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from leadline import units
+from leadline.study.kind.interface import Problem
 from leadline.study.kind.lookups import Tracer
 from leadline.study.kind.options import InputOption, Options, RuntimeOption
-from leadline.study.kind.rule import Problem
 from leadline.yamlio.fields import Command, Whole
 
 Cache = Literal["cold", "warm"]

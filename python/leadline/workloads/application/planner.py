@@ -9,10 +9,16 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from leadline import units
-from leadline.study.kind.interface import NOMINAL_BYTES_PER_S, Layout, Planned, Resolved, Surroundings
+from leadline.study.kind.interface import (
+    NOMINAL_BYTES_PER_S,
+    Layout,
+    Planned,
+    Problem,
+    Resolved,
+    Surroundings,
+)
 from leadline.study.kind.lookups import ApplicationFacts, Look, Tracer
 from leadline.study.kind.resolving import fail
-from leadline.study.kind.rule import Problem
 from leadline.study.target import Target, TargetFacts
 from leadline.workloads.application.job import (
     LIMIT_DEFAULT_NS,

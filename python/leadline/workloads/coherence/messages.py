@@ -14,7 +14,7 @@ from leadline.analysis.statistics.means import geometric_mean
 from leadline.knowledge.tables import numbers
 from leadline.plan.model import PlannedCell
 from leadline.store.tables import TrialRow
-from leadline.study.left_out import LeftOut
+from leadline.study.target import LeftOut
 from leadline.units import format_latency
 from leadline.verdict.model import (
     UNUSABLE,

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from leadline import units
-from leadline.study.kind.interface import Planned, Resolved, Surroundings
+from leadline.study.kind.interface import Planned, Problem, Resolved, Surroundings
 from leadline.study.kind.resolving import fail
-from leadline.study.kind.rule import Problem
 from leadline.study.schemes import scheme_of
 from leadline.study.target import Target, TargetFacts
 from leadline.workloads.coherence.job import (

@@ -18,9 +18,10 @@ from leadline.study.kind.options import (
     RateOption,
     RuntimeOption,
     SizeOption,
+    SizeSplit,
+    Split,
     TimeBasedOption,
 )
-from leadline.study.kind.sizes import SizeSplit, Split
 from leadline.study.schemes import EngineName
 from leadline.yamlio.fields import Duration, Iops, Size, Truth, TruthOrOther, Whole, guarded
 

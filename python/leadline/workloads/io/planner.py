@@ -13,17 +13,20 @@ from leadline import units
 from leadline.errors import SpecError
 from leadline.study import schemes
 from leadline.study.kind.interface import (
+    BS_MAX_BYTES,
+    BS_MIN_BYTES,
     NOMINAL_BYTES_PER_S,
     NOMINAL_OPERATIONS_PER_S,
     Layout,
     Planned,
+    Problem,
     Resolved,
     Surroundings,
+    WorkBytes,
     files_layout,
+    size_words,
 )
-from leadline.study.kind.moved import WorkBytes, size_words
-from leadline.study.kind.rule import BS_MAX_BYTES, BS_MIN_BYTES, Problem
-from leadline.study.kind.sizes import SizeSplit, as_split, common_step
+from leadline.study.kind.options import SizeSplit, as_split, common_step
 from leadline.study.schemes import uses_storage
 from leadline.study.target import Target, TargetFacts
 from leadline.workloads.io.job import MAP, MIXED, READ_ONLY, IoOptions, Job

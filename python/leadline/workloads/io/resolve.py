@@ -10,8 +10,9 @@ from collections.abc import Iterator
 
 from leadline import _core, units
 from leadline.study import schemes
-from leadline.study.kind.interface import Resolved, Surroundings
+from leadline.study.kind.interface import BS_DEFAULT_BYTES, Problem, Resolved, Surroundings
 from leadline.study.kind.lookups import FioLook
+from leadline.study.kind.options import as_split, block_sizes, common_step
 from leadline.study.kind.resolving import (
     AskedEngine,
     capped_rate,
@@ -21,8 +22,6 @@ from leadline.study.kind.resolving import (
     measures_caches,
     refuse_sync,
 )
-from leadline.study.kind.rule import BS_DEFAULT_BYTES, Problem
-from leadline.study.kind.sizes import as_split, block_sizes, common_step
 from leadline.study.schemes import EngineName
 from leadline.study.target import Target, TargetFacts
 from leadline.workloads.io.job import FIO, MAP, MIXED, READ_ONLY, IoOptions, Job

@@ -7,16 +7,17 @@ from collections.abc import Iterator
 from leadline import units
 from leadline.errors import SpecError
 from leadline.study.kind.interface import (
+    BS_DEFAULT_BYTES,
     NOMINAL_OPERATIONS_PER_S,
     Layout,
     Planned,
+    Problem,
     Resolved,
     Surroundings,
+    WorkBytes,
     files_layout,
 )
-from leadline.study.kind.moved import WorkBytes
 from leadline.study.kind.resolving import choose_direct, fail, server_may_answer
-from leadline.study.kind.rule import BS_DEFAULT_BYTES, Problem
 from leadline.study.schemes import Scheme, scheme_of
 from leadline.study.target import Target, TargetFacts
 from leadline.workloads.metadata.job import (

@@ -10,10 +10,16 @@ from typing import Any
 
 from leadline import units
 from leadline.errors import SpecError
-from leadline.study.kind.interface import NOMINAL_BYTES_PER_S, Layout, Planned, Resolved, Surroundings
+from leadline.study.kind.interface import (
+    NOMINAL_BYTES_PER_S,
+    Layout,
+    Planned,
+    Problem,
+    Resolved,
+    Surroundings,
+    WorkBytes,
+)
 from leadline.study.kind.lookups import Film
-from leadline.study.kind.moved import WorkBytes
-from leadline.study.kind.rule import Problem
 from leadline.study.target import Target, TargetFacts
 from leadline.units import NS_PER_S
 from leadline.workloads.application.planner import (

@@ -9,10 +9,9 @@ from dataclasses import astuple
 
 from leadline import units
 from leadline.interpreter import executable
-from leadline.study.kind.interface import Resolved, Surroundings
+from leadline.study.kind.interface import Problem, Resolved, Surroundings
 from leadline.study.kind.lookups import ApplicationFacts, Film, Look, Scout, SourceFacts
 from leadline.study.kind.resolving import fail
-from leadline.study.kind.rule import Problem
 from leadline.study.target import Target, TargetFacts
 from leadline.workloads.application.job import INPUT, LIMIT_DEFAULT_NS
 from leadline.workloads.application.planner import check_words, choose_tracer, with_program

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 
 from leadline import units
 from leadline.errors import TargetError
+from leadline.plan.make import order_trials
 from leadline.plan.model import TRIAL_OVERHEAD_S, Plan, PlannedCell
-from leadline.plan.order import order_trials
 from leadline.study.kind.interface import NOMINAL_BYTES_PER_S
 from leadline.study.study import STUDY_FORMAT, Study
 from leadline.study.target import Target, TargetFacts

@@ -12,15 +12,19 @@ from leadline import _core, units
 from leadline.errors import SpecError, TargetError
 from leadline.study import schemes
 from leadline.study.kind.interface import (
+    BS_MAX_BYTES,
+    BS_MIN_BYTES,
     NOMINAL_BYTES_PER_S,
     Layout,
     Planned,
+    Problem,
     Resolved,
     Surroundings,
+    WorkBytes,
     files_layout,
+    size_words,
 )
 from leadline.study.kind.lookups import HostRoom, SourceFile, SourceLook
-from leadline.study.kind.moved import WorkBytes, size_words
 from leadline.study.kind.resolving import (
     AskedEngine,
     capped_rate,
@@ -30,7 +34,6 @@ from leadline.study.kind.resolving import (
     measures_caches,
     refuse_sync,
 )
-from leadline.study.kind.rule import BS_MAX_BYTES, BS_MIN_BYTES, Problem
 from leadline.study.schemes import uses_storage
 from leadline.study.target import Target, TargetFacts
 from leadline.workloads.transfer.job import TransferJob, TransferOptions

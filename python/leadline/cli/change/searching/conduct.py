@@ -99,7 +99,7 @@ class SearchWords:
 
 
 def _bound(text: str) -> tuple[str, float]:
-    from leadline.study.changes.bounds import LATENCIES
+    from leadline.study.overrides import LATENCIES
 
     latency, sign, time = (part.strip() for part in text.partition("="))
     if not sign or latency not in LATENCIES:
@@ -118,7 +118,7 @@ def start(plan_of: StudyRequest, asked: AskedSearch, out: Path, stop: StopReques
     from leadline.cli.measure.progress import make_display
     from leadline.cli.measure.run import RunChoices, make_options
     from leadline.cli.measure.study_options import load_plan
-    from leadline.plan.space import check_space
+    from leadline.plan.check import check_space
     from leadline.run.model import RunRequest
     from leadline.tuning.searching.sampler import optuna_here
 

@@ -18,7 +18,7 @@ def plan_of_states(plan: Plan, states: Sequence[str], blocks: int, seed: int) ->
 
     Without blocks it has no trial: they are added while it runs.
     """
-    from leadline.plan.order import order_trials, states_of
+    from leadline.plan.make import order_trials, states_of
 
     base = next(target for target in plan.targets if target.name == WITHOUT)
     own = [cell for cell in plan.cells if cell.target == WITHOUT]

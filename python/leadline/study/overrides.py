@@ -1,19 +1,71 @@
-"""`--set KEY=VALUE`: changes to a study before it is validated, so that they are checked like the file."""
+"""What a command line changes of a study before it is validated: `--set`, `--bound`, `-- COMMAND`.
+
+So it is checked like the file. `--bound p99=20ms` makes a search of every work that has a rate.
+"""
 
 from __future__ import annotations
 
 import copy
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, get_args
 
 from leadline.errors import SpecError
-from leadline.study.changes.bounds import BOUND, apply_bound
 from leadline.study.kinds import ASKED, JOB_OPTIONS, PLANNED, is_list
-from leadline.study.problems import suggest
 from leadline.study.schemes import storageless
 from leadline.study.study import KNOWN_KEYS
-from leadline.study.yaml_source import read_study
+from leadline.study.work import Latency
+from leadline.study.yaml_source import read_study, suggest
 from leadline.yamlio.yaml_source import Document, Path, WrittenAt
+
+BOUND = "--bound "  # what changes of a study begin with that are none of `--set`
+LATENCIES: tuple[str, ...] = get_args(Latency)
+_EXAMPLE = "write for example: --bound p99=20ms"
+_OTHER_NAMES = {"average": "mean", "avg": "mean", "median": "p50"}
+
+
+def apply_bound(text: str, study: dict[str, Any], places: dict[Path, WrittenAt]) -> None:
+    """Let every work that can be searched be a search. Raises SpecError where none can.
+
+    Jobs of a composition, sweeps and works without a rate stay what they are.
+    """
+    written = text.removeprefix(BOUND)
+    latency, equals, bound = (part.strip() for part in written.partition("="))
+    source = text
+    if not equals or not bound:
+        raise SpecError("a bound is LATENCY=TIME", _EXAMPLE, source=source)
+    if latency not in LATENCIES:
+        remedy = suggest(_OTHER_NAMES.get(latency, latency), LATENCIES)
+        raise SpecError(f"{latency!a} is no latency that can be bounded", remedy, source=source)
+    works = study.get("works")
+    chosen = [name for name, work in _as_mapping(works).items() if _is_searchable(work, study)]
+    if not chosen:
+        raise SpecError(
+            "no work of this study has a rate to be searched for",
+            "it is for works with `rw`, one job each: name another study, or leave --bound out",
+            source=source,
+        )
+    for name in chosen:
+        work = _as_mapping(works)[name]
+        search = dict(_as_mapping(work.get("search"))) | {"latency": latency, "bound": bound}
+        work["search"] = search
+        place = WrittenAt(source)
+        places |= {("works", name, "search", key): place for key in ("latency", "bound")}
+        places.setdefault(("works", name, "search"), place)
+
+
+def _is_searchable(work: object, study: Mapping[str, Any]) -> bool:
+    """By the words that choose a kind of work, as they may also stand in `defaults` and `factors`."""
+    if not isinstance(work, dict) or "jobs" in work or "sweep" in work:
+        return False
+    said = {*work, *_as_mapping(study.get("defaults")), *_as_mapping(study.get("factors"))}
+    paced = {face.told_by for face in PLANNED.values() if face.paces and face.no_rate is None}
+    others = {face.told_by for face in PLANNED.values()} - paced
+    return bool(said & paced) and not said & others
+
+
+def _as_mapping(value: object) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {}
+
 
 TOP_LEVEL = ("title", "about", "label", "blocks", "seed")
 _TEXTS = ("title", "about", "label")  # `{work}` would be a mapping in YAML
@@ -189,8 +241,7 @@ def _unknown(key: str, source: str, message: str, remedy: str) -> SpecError:
 
 
 def _mapping(study: dict[str, Any], key: str) -> dict[str, Any]:
-    found = study.get(key)
-    return found if isinstance(found, dict) else {}
+    return _as_mapping(study.get(key))
 
 
 def _store(study: dict[str, Any], path: Path, level: Any, source: str) -> None:
