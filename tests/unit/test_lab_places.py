@@ -9,6 +9,7 @@ import pytest
 
 from leadline import lab as leadline_lab
 from leadline.errors import UsageError
+from leadline.lab import lab as lab_module
 from leadline.lab import record, registry
 from leadline.lab.journal import LabJournal
 from leadline.lab.paths import run_name
@@ -53,7 +54,7 @@ def test_no_lab_is_begun_where_another_account_could_exchange_it(
     above.mkdir()
     os.chown(above, owner, owner)
     above.chmod(mode)
-    monkeypatch.setattr(leadline_lab.lab, "_start_in", lambda *_: pytest.fail("it was begun"))
+    monkeypatch.setattr(lab_module, "_start_in", lambda *_: pytest.fail("it was begun"))
     with pytest.raises(UsageError, match=str(above)):
         leadline_lab.start(LabSpec(directory=above / below))
     assert list(above.iterdir()) == []
@@ -68,7 +69,7 @@ def test_no_lab_is_begun_behind_a_link_of_another_account(
     home.mkdir(parents=True)
     link.symlink_to(precious)
     os.lchown(link, 65534, 65534)
-    monkeypatch.setattr(leadline_lab.lab, "_start_in", lambda *_: pytest.fail("it was begun"))
+    monkeypatch.setattr(lab_module, "_start_in", lambda *_: pytest.fail("it was begun"))
     with pytest.raises(UsageError, match="belongs to uid 65534"):
         leadline_lab.start(LabSpec(name="a") if by_name else LabSpec(directory=link))
     assert list(precious.iterdir()) == []
@@ -91,7 +92,7 @@ def test_no_lab_is_begun_where_another_account_was_the_first_to_make_a_directory
         mkdir(self, mode, parents, exist_ok)
 
     monkeypatch.setattr(Path, "mkdir", overtaken)
-    monkeypatch.setattr(leadline_lab.lab, "_start_in", lambda *_: pytest.fail("it was begun"))
+    monkeypatch.setattr(lab_module, "_start_in", lambda *_: pytest.fail("it was begun"))
     with pytest.raises(UsageError, match="belongs to uid 65534"):
         leadline_lab.start(LabSpec(directory=place / "new/lab"))
     assert list(precious.iterdir()) == []

@@ -26,7 +26,7 @@ from leadline.lab.cluster.cluster import (
     REPLICATED_DIRECTORY,
     STRIPED_POOL,
 )
-from leadline.lab.network.placement import failure_domain
+from leadline.lab.network.placement import failure_domain, metadata_domain
 from leadline.lab.network.topology import REPLICAS, LabHost, Topology
 
 _CARRIED = ("mon", "mgr", "mds", "nfs", "rgw")
@@ -133,27 +133,18 @@ def _rules(topology: Topology) -> Iterator[DeploymentStep]:
     apart = (DATA_CLASS,) if topology.metadata else ()
     yield DeploymentStep(
         f"copies on {REPLICAS} different {domain}s{_few(domain)}",
-        (("ceph", "osd", "crush", "rule", "create-replicated", DATA_CLASS, "default", domain, *apart),),
+        (_rule(DATA_CLASS, domain, *apart),),
     )
     if topology.metadata:
-        homes = sum(host.osds > 0 for host in topology.hosts if host.name in topology.metadata)
-        domain = "host" if homes >= topology.metadata_replicas else "osd"
+        domain = metadata_domain(topology)
         yield DeploymentStep(
             f"the metadata pool on devices of its own class, on different {domain}s{_few(domain)}",
-            (
-                (
-                    "ceph",
-                    "osd",
-                    "crush",
-                    "rule",
-                    "create-replicated",
-                    META_CLASS,
-                    "default",
-                    domain,
-                    META_CLASS,
-                ),
-            ),
+            (_rule(META_CLASS, domain, META_CLASS),),
         )
+
+
+def _rule(name: str, domain: str, *device_class: str) -> tuple[str, ...]:
+    return ("ceph", "osd", "crush", "rule", "create-replicated", name, "default", domain, *device_class)
 
 
 def _few(domain: str) -> str:

@@ -16,10 +16,20 @@ from leadline.trusted import why_not_place
 SOCKET_PATH_BYTES_MAX = 107
 _LONGEST_SOCKET = "client.thirteen-long.4194304.asok"  # a device is named after the client: no longer
 _RUN_PREFIX = "leadline-lab-"
-# What else may lie in the directory is not the lab's: a name that is made there is a property below, or here.
+# What else may lie in the directory is not the lab's: a name that is made there is below, or here.
 GUEST_PREFIX = "leadline-guest-"
 _CLIENTS, _DATA, _GATEWAYS, _NAMESPACES, _RUN = "clients", "data", "gateways", "net", "run"
 _TUNING = "tuning"  # the journal of what `leadline tune` changed of the lab: it ends with it
+
+
+class _Inside:
+    """A path in the lab's directory that is always called so."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __get__(self, paths: LabPaths, _owner: type) -> Path:
+        return paths.directory / self._name
 
 
 @dataclass(frozen=True)
@@ -29,30 +39,15 @@ class LabPaths:
     directory: Path
     run: Path
 
-    @property
-    def conf(self) -> Path:
-        """Ceph's configuration."""
-        return self.directory / "ceph.conf"
-
-    @property
-    def keyring(self) -> Path:
-        """The keys of every daemon and of client.admin."""
-        return self.directory / "keyring"
-
-    @property
-    def monmap(self) -> Path:
-        """The first map of monitors."""
-        return self.directory / "monmap"
-
-    @property
-    def mount(self) -> Path:
-        """Where ceph-fuse mounts the file system."""
-        return self.directory / "mnt"
-
-    @property
-    def subvolume_mount(self) -> Path:
-        """Where the restricted client mounts its subvolume."""
-        return self.directory / "mnt-subvolume"
+    conf = _Inside("ceph.conf")  # Ceph's configuration
+    keyring = _Inside("keyring")  # the keys of every daemon and of client.admin
+    monmap = _Inside("monmap")  # the first map of monitors
+    mount = _Inside("mnt")  # where ceph-fuse mounts the file system
+    subvolume_mount = _Inside("mnt-subvolume")  # where the restricted client mounts its subvolume
+    namespaces = _Inside(_NAMESPACES)  # what holds those of a lab with hosts, a file each
+    logs = _Inside("log")  # one log a process
+    tuning = _Inside(_TUNING)  # where changes of the lab's settings are journalled
+    crash = _Inside("crash")  # what daemons that crashed wrote of it
 
     def client_mount(self, client: str) -> Path:
         """Where a client of a lab with hosts mounts the file system."""
@@ -62,11 +57,6 @@ class LabPaths:
         """The key of a client other than client.admin, by the part of its name behind `client.`."""
         return self.directory / _CLIENTS / f"{user}.keyring"
 
-    @property
-    def namespaces(self) -> Path:
-        """Where the network namespaces of a lab with hosts are held, a file each."""
-        return self.directory / _NAMESPACES
-
     def namespace(self, name: str) -> Path:
         """What holds the namespace of a host or client, or of the switches."""
         return self.namespaces / name
@@ -74,21 +64,6 @@ class LabPaths:
     def client_conf(self, client: str) -> Path:
         """Ceph's configuration of a client of a lab with hosts."""
         return self.directory / _CLIENTS / f"{client}.conf"
-
-    @property
-    def logs(self) -> Path:
-        """One log a process."""
-        return self.directory / "log"
-
-    @property
-    def tuning(self) -> Path:
-        """Where changes of the lab's settings are journalled."""
-        return self.directory / _TUNING
-
-    @property
-    def crash(self) -> Path:
-        """What daemons that crashed wrote of it."""
-        return self.directory / "crash"
 
     def gateway(self, name: str) -> Path:
         """The directory of a gateway such as `nfs`."""

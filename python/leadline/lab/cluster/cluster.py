@@ -21,7 +21,7 @@ from leadline.lab.cluster.process import SYSTEM_CLOCK, Clock, choose_port, poll
 from leadline.lab.gateways import kinds, starter
 from leadline.lab.journal import LabJournal
 from leadline.lab.network import make as network
-from leadline.lab.network.placement import LabNetwork, failure_domain, place
+from leadline.lab.network.placement import LabNetwork, failure_domain, metadata_domain, place
 from leadline.lab.network.topology import REPLICAS, Topology
 from leadline.lab.record import LabRecord
 from leadline.lab.spec import LabSpec
@@ -218,11 +218,7 @@ def _set_metadata_apart(builder: Builder, topology: Topology) -> None:
     apart = [name for name in osds if placement[name] in topology.metadata]
     rest = [name for name in osds if name not in apart]
     ceph.run("osd", "crush", "rm-device-class", *osds)  # those that Ceph found by itself
-    homes = sum(host.osds > 0 for host in topology.hosts if host.name in topology.metadata)
-    domains = {
-        META_CLASS: "host" if homes >= topology.metadata_replicas else "osd",
-        DATA_CLASS: failure_domain(topology, REPLICAS),
-    }
+    domains = {META_CLASS: metadata_domain(topology), DATA_CLASS: failure_domain(topology, REPLICAS)}
     for name, members in ((META_CLASS, apart), (DATA_CLASS, rest)):
         ceph.run("osd", "crush", "set-device-class", name, *members)
         ceph.run("osd", "crush", "rule", "create-replicated", name, "default", domains[name], name)

@@ -179,3 +179,9 @@ def failure_domain(topology: Topology | None, chunks: int) -> str:
         return "osd"
     homes = sum(host.osds > 0 and host.name not in topology.metadata for host in topology.hosts)
     return "host" if homes >= chunks else "osd"
+
+
+def metadata_domain(topology: Topology) -> str:
+    """The same for the copies of a metadata pool that has OSDs of its own."""
+    homes = sum(host.osds > 0 for host in topology.hosts if host.name in topology.metadata)
+    return "host" if homes >= topology.metadata_replicas else "osd"
