@@ -24,8 +24,8 @@ import numpy as np
 from harness import HERE, Document, table
 from leadline.analysis.cells import CellTable
 from leadline.analysis.metrics import Measured
-from leadline.tuning.proving.designs import design_of
 from leadline.tuning.proving.proof import DesignKind
+from leadline.tuning.proving.request import design_of
 from leadline.verdict.comparisons.comparisons import compare_targets
 from leadline.verdict.proofs.detection import several
 from leadline.verdict.proofs.effects import Effects, StatesDesign, find_effects
