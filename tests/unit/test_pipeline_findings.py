@@ -28,11 +28,11 @@ from leadline.verdict.kinds import measure_of, metric_kind
 from leadline.verdict.model import Cell, Comparison, FigureTable, Quantity, TrialView, Validity
 from leadline.verdict.sections.charts import StageBars
 from leadline.verdict.sections.section import Panels, Section
-from leadline.workloads.application.planner import program_seconds
+from leadline.workloads.application.planner import PlannedPrograms
 from leadline.workloads.pipeline.job import Stage
 from leadline.workloads.pipeline.judge import JudgedPipeline, metric_stage
 from leadline.workloads.pipeline.messages import pipeline_answer, pipeline_statements
-from leadline.workloads.pipeline.planner import pipeline_seconds
+from leadline.workloads.pipeline.planner import PipelinePlanned
 from leadline.workloads.pipeline.runner import stage_traces
 from leadline.workloads.pipeline.tables import (
     PipelineBeside,
@@ -469,6 +469,7 @@ def test_a_process_belongs_to_the_stage_in_whose_time_it_began() -> None:
     assert (found[1, 2].read_bytes, found[1, 2].written_bytes, found[1, 2].inputs_read_bytes) == (12, 3, 7)
 
 
+pipeline_seconds = PipelinePlanned().seconds
 WIDTHS = (640, 854, 1280, 1920, 3840)
 
 
@@ -516,4 +517,5 @@ def test_the_time_of_a_film_is_that_of_its_encodes_whether_it_was_made_or_named(
 
 
 def test_of_a_source_that_nobody_looked_at_the_time_is_that_of_any_program() -> None:
-    assert pipeline_seconds(pipeline(pipeline=encodes(*WIDTHS))) == program_seconds(pipeline("ingest"))
+    any_program = PlannedPrograms.seconds(PipelinePlanned(), pipeline("ingest"))
+    assert pipeline_seconds(pipeline(pipeline=encodes(*WIDTHS))) == any_program

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from leadline.workloads.pipeline.job import StageOptions, enlarges
-from leadline.workloads.pipeline.resolve import within
+from leadline.workloads.pipeline.planner import within
 
 WIDTHS = (640, 854, 1280, 1920, 3840)
 

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Literal
+from typing import ClassVar, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
+
+from leadline.study.kind.interface import JobModel
 
 
-class ImportedJob(BaseModel):
+class ImportedJob(JobModel):
     """One job of another program. None is "it does not say"; `options` are its own words.
 
     `engine` is what that program calls it. `paced`: it kept to a rate, so that its latencies count from when
     an operation was sent and not from when it was due.
     """
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     program: str
     rw: str
@@ -29,7 +29,7 @@ class ImportedJob(BaseModel):
     paced: bool = False
     ramp_time_ns: int = Field(0, ge=0)
     runtime_ns: int = Field(0, ge=0)
-    options: dict[str, str] = {}
+    options: dict[str, str] = Field(default_factory=dict)
 
     # What a plan and a verdict ask of every job.
     kind: ClassVar[str] = "imported"
@@ -49,7 +49,3 @@ class ImportedJob(BaseModel):
     def data_set_bytes(self) -> int:
         """The most that its files take, as far as it says so."""
         return (self.size or 0) * self.numjobs
-
-    def as_json(self) -> dict[str, Any]:
-        """Plain values, one per field."""
-        return self.model_dump(mode="json")

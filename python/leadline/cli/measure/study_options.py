@@ -258,7 +258,7 @@ def _look_at_source(path: str | None, film: Film | None, video: bool) -> SourceF
     from leadline.observe.commands import film_path, look_at_file
     from leadline.observe.hang_guard import in_fork
     from leadline.study.kind.lookups import SourceFacts
-    from leadline.workloads.pipeline.resolve import film_bytes
+    from leadline.workloads.pipeline.planner import film_bytes
 
     if path is not None or film is None:
         return look_at_file(path or "", video)

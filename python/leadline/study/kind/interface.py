@@ -8,7 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, ClassVar, Generic, Protocol, TypeVar
+
+from pydantic import BaseModel, ConfigDict
 
 from leadline import units
 from leadline.errors import SpecError
@@ -18,6 +20,26 @@ from leadline.study.target import Target, TargetFacts
 BS_MIN_BYTES = 512
 BS_MAX_BYTES = units.GIB
 BS_DEFAULT_BYTES = 4096  # fio's default
+
+
+class JobModel(BaseModel):
+    """What the job of every kind is: frozen, and plain values as JSON."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    def as_json(self) -> dict[str, Any]:
+        """Plain values, one per field, as a worker and the manifest take them."""
+        return self.model_dump(mode="json")
+
+
+class UnpacedJob(JobModel):
+    """A job that goes at its own pace from its start, and whose data nobody checks."""
+
+    verify: ClassVar[bool] = False
+    incompressible: ClassVar[bool] = True
+    ramp_time_ns: ClassVar[int] = 0
+    rate_bytes_per_s: ClassVar[int | None] = None
+    rate_iops: ClassVar[float | None] = None
 
 
 @dataclass(frozen=True)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from leadline import units
-from leadline.study.kind.interface import Problem
+from leadline.study.kind.interface import Problem, UnpacedJob
 from leadline.study.kind.lookups import Tracer
 from leadline.study.kind.options import InputOption, Options, RuntimeOption
 from leadline.yamlio.fields import Command, Whole
@@ -19,13 +19,11 @@ LIMIT_DEFAULT_NS = 3600 * units.NS_PER_S
 INPUT, OUTPUT, COPY = "{input}", "{output}", "{copy}"
 
 
-class ApplicationJob(BaseModel):
+class ApplicationJob(UnpacedJob):
     """What one trial does. `runtime_ns` is the longest that it may take; sizes are bytes.
 
     `command` may hold the places INPUT, OUTPUT and COPY. `input_bytes` are staged once on each target.
     """
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     command: tuple[str, ...] = Field(min_length=1)
     copies: int = Field(gt=0)
@@ -41,12 +39,7 @@ class ApplicationJob(BaseModel):
     engine_format: ClassVar[str] = "leadline.application/1"
     engine: ClassVar[str] = "application"
     direct: ClassVar[bool] = False
-    verify: ClassVar[bool] = False
-    incompressible: ClassVar[bool] = True
     time_based: ClassVar[bool] = False
-    ramp_time_ns: ClassVar[int] = 0
-    rate_bytes_per_s: ClassVar[int | None] = None
-    rate_iops: ClassVar[float | None] = None
     # The rules on reads and writes are of jobs whose every byte is known; an application has its own.
     reads: ClassVar[bool] = False
     writes: ClassVar[bool] = False
@@ -61,10 +54,6 @@ class ApplicationJob(BaseModel):
     def runs(self) -> int:
         """Times that the command runs after one another in a trial: the one that warms caches counts."""
         return 2 if self.cache == "warm" else 1
-
-    def as_json(self) -> dict[str, Any]:
-        """Plain values, one per field, as a worker and the manifest take them."""
-        return self.model_dump(mode="json")
 
 
 AskedTracer = Literal["auto", "preload", "bpf", "off"]

@@ -296,33 +296,6 @@ def _filled(word: str, places: Mapping[str, str]) -> str:
     return word
 
 
-def program_job(job: ApplicationJob, given: Assignment) -> dict[str, Any]:
-    """The JSON of a trial of programs, or of staging their input."""
-    result = given.result.resolve()
-    return {
-        "format": job.engine_format,
-        "trial": given.name,
-        "cell": given.cell.id,
-        "directory": given.place.directory,
-        "prefix": given.prefix,
-        "own_prefix": given.own_prefix,
-        "result": str(result),
-        "output": str(result / files.OUTPUT / given.name),
-        "logs": str(given.logs.resolve()),
-        **job.as_json(),
-    }
-
-
-def programs_deadline_s(job: ApplicationJob) -> float:
-    """The longest that a trial may take: the worker ends it at its limit, the parent somewhat later."""
-    return job.runtime_ns / 1e9 * job.runs
-
-
-def program_cause(job: ApplicationJob) -> str:
-    """All of a job but how many copies of it run at once."""
-    return job.model_dump_json(exclude={"copies"})
-
-
 class ApplicationConducted(Conducted["ApplicationJob"]):
     """Copies of a command at once."""
 
@@ -330,16 +303,28 @@ class ApplicationConducted(Conducted["ApplicationJob"]):
     own_beside_layout = True
 
     def deadline_s(self, job: ApplicationJob) -> float:
-        """See the base."""
-        return programs_deadline_s(job)
+        """The worker ends it at its limit, the parent somewhat later."""
+        return job.runtime_ns / 1e9 * job.runs
 
     def cause(self, job: ApplicationJob) -> str:
         """The same program, in whatever number of copies."""
-        return program_cause(job)
+        return job.model_dump_json(exclude={"copies"})
 
     def as_worker_job(self, job: ApplicationJob, given: Assignment) -> dict[str, Any]:
-        """See the base."""
-        return program_job(job, given)
+        """The JSON of a trial of programs, or of staging their input."""
+        result = given.result.resolve()
+        return {
+            "format": job.engine_format,
+            "trial": given.name,
+            "cell": given.cell.id,
+            "directory": given.place.directory,
+            "prefix": given.prefix,
+            "own_prefix": given.own_prefix,
+            "result": str(result),
+            "output": str(result / files.OUTPUT / given.name),
+            "logs": str(given.logs.resolve()),
+            **job.as_json(),
+        }
 
     def lay_out(self, job: dict[str, Any], say: Say) -> dict[str, Any]:
         """Stage the input."""
@@ -354,4 +339,8 @@ class ApplicationConducted(Conducted["ApplicationJob"]):
         del record
         if meeting is not None:
             meeting.come()
+        return self.run_programs(job)
+
+    def run_programs(self, job: dict[str, Any]) -> dict[str, Any]:
+        """All copies, to their end; the trial's summary."""
         return run_trial(job)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from leadline import units
+from leadline.study.kind.interface import UnpacedJob
 from leadline.study.kind.options import Options
 from leadline.yamlio.fields import Duration, Whole
 
@@ -55,13 +56,11 @@ WORDS: dict[Question, str] = {
 }
 
 
-class CoherenceJob(BaseModel):
+class CoherenceJob(UnpacedJob):
     """What one trial does: each question `repetitions` times, the cell's target writing and `reader` looking.
 
     `give_up_ns` is how long the reader looks for what it has not seen. Sizes are bytes.
     """
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     questions: tuple[Question, ...] = Field(min_length=1)
     reader: str
@@ -77,13 +76,8 @@ class CoherenceJob(BaseModel):
     engine_format: ClassVar[str] = "leadline.coherence/1"
     engine: ClassVar[str] = "coherence"
     direct: ClassVar[bool] = False
-    verify: ClassVar[bool] = False
-    incompressible: ClassVar[bool] = True
     time_based: ClassVar[bool] = False
-    ramp_time_ns: ClassVar[int] = 0
     runtime_ns: ClassVar[int] = 0
-    rate_bytes_per_s: ClassVar[int | None] = None
-    rate_iops: ClassVar[float | None] = None
     reads: ClassVar[bool] = False
     writes: ClassVar[bool] = False
     reads_only: ClassVar[bool] = False
@@ -98,10 +92,6 @@ class CoherenceJob(BaseModel):
     def seconds_max(self) -> float:
         """The longest that a trial may take: a question that was not answered once is not asked again."""
         return len(self.questions) * 3 * self.give_up_ns / 1e9 + 0.5 * self.repetitions * len(self.questions)
-
-    def as_json(self) -> dict[str, Any]:
-        """Plain values, one per field, as a worker and the manifest take them."""
-        return self.model_dump(mode="json")
 
 
 class CoherenceOptions(Options):

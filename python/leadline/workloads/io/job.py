@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
+from pydantic import BeforeValidator, Field, WithJsonSchema
 
 from leadline.errors import SpecError
+from leadline.study.kind.interface import JobModel
 from leadline.study.kind.options import (
     BlockSizeOption,
     DirectOption,
@@ -82,7 +83,7 @@ MIXED: tuple[Pattern, ...] = ("rw", "randrw")
 READ_ONLY: tuple[Pattern, ...] = ("read", "randread")
 
 
-class Job(BaseModel):
+class Job(JobModel):
     """What one trial does, fully explicit: what `leadline plan` prints and what the engine gets.
 
     `size` is bytes per numjob, spread evenly over `nrfiles` files, or its part of a `shared` one, or all of
@@ -90,8 +91,6 @@ class Job(BaseModel):
     for `size`. `rate_bytes_per_s` and `rate_iops` are totals over all numjobs (open loop), None for "as fast
     as it goes". Times are nanoseconds.
     """
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     rw: Pattern
     rwmixread: int = Field(ge=0, le=100)
@@ -185,10 +184,6 @@ class Job(BaseModel):
     def moved_bytes(self) -> int:
         """What all numjobs read or write where no clock ends the job."""
         return (self.io_size or self.size) * self.numjobs
-
-    def as_json(self) -> dict[str, Any]:
-        """Plain values, one per field, as the engine and the manifest take them."""
-        return self.model_dump(mode="json")
 
 
 class IoOptions(Options):

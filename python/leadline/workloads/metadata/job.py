@@ -5,10 +5,11 @@ Phases in the order given; each operation has its own rate and latencies.
 
 from __future__ import annotations
 
-from typing import Annotated, Any, ClassVar, Literal, get_args
+from typing import Annotated, ClassVar, Literal, get_args
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
+from leadline.study.kind.interface import UnpacedJob
 from leadline.study.kind.options import (
     BlockSizeOption,
     DirectOption,
@@ -29,13 +30,11 @@ NEEDS_FILES: tuple[Operation, ...] = ("open", "stat", "readdir", "rename", "unli
 DIRECTORIES_MAX = 1 << 20  # of one tree; the engine's limit
 
 
-class MetadataJob(BaseModel):
+class MetadataJob(UnpacedJob):
     """What one trial does. `files` is per numjob, and is the number of directories for mkdir and rmdir.
 
     `bs` is what `first_byte` reads, past the page cache where `direct`. Times are nanoseconds, sizes bytes.
     """
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     operations: tuple[Operation, ...] = Field(min_length=1)
     files: int = Field(gt=0)
@@ -53,11 +52,6 @@ class MetadataJob(BaseModel):
     kind: ClassVar[str] = "metadata"
     engine_format: ClassVar[str] = "leadline.metadata/1"
     engine: ClassVar[str] = "metadata"
-    verify: ClassVar[bool] = False
-    incompressible: ClassVar[bool] = True
-    ramp_time_ns: ClassVar[int] = 0
-    rate_bytes_per_s: ClassVar[int | None] = None
-    rate_iops: ClassVar[float | None] = None
 
     @property
     def reads(self) -> bool:
@@ -95,10 +89,6 @@ class MetadataJob(BaseModel):
         trees = self.numjobs if self.private else 1
         items = self.files * self.numjobs
         return sum(self.directories * trees if name == "readdir" else items for name in self.operations)
-
-    def as_json(self) -> dict[str, Any]:
-        """Plain values, one per field, as the engine and the manifest take them."""
-        return self.model_dump(mode="json")
 
 
 def tree_directories(branch: int, depth: int) -> int:

@@ -17,20 +17,15 @@ from leadline.durable import new_file
 from leadline.foreign import parse_json
 from leadline.interpreter import module_command, module_environment
 from leadline.observe.reading import offset_ns
-from leadline.run.interface import Assignment, Conducted, Say
 from leadline.run.storage import make_in_own
 from leadline.store.files import make_directory
 from leadline.store.own import StageRow, write_stages
 from leadline.tracing.tables import TraceTables
 from leadline.workloads.application.copies import Start, run_copies
 from leadline.workloads.application.runner import (
+    ApplicationConducted,
     follower,
-    forget_input,
     input_place,
-    program_cause,
-    program_job,
-    programs_deadline_s,
-    stage_input_of,
     staged_path,
 )
 from leadline.workloads.pipeline.client import PRELOAD
@@ -39,8 +34,7 @@ from leadline.workloads.pipeline.server import source_server
 from leadline.workloads.pipeline.steps import URL
 
 if TYPE_CHECKING:
-    from leadline import _core
-    from leadline.workloads.pipeline.job import PipelineJob
+    pass
 
 
 _LAYERS = ("POSIX", "STDIO")
@@ -243,35 +237,11 @@ def _passes(one: Mapping[str, Any], trace: StageTrace | None) -> tuple[float | N
     return (None, None) if moved is None else (moved / size, "calls")
 
 
-class PipelineConducted(Conducted["PipelineJob"]):
+class PipelineConducted(ApplicationConducted):
     """Clients that go through all stages at once."""
 
     kind = "pipeline"
-    own_beside_layout = True
 
-    def deadline_s(self, job: PipelineJob) -> float:
-        """See the base."""
-        return programs_deadline_s(job)
-
-    def cause(self, job: PipelineJob) -> str:
-        """The same stages, for whatever number of clients."""
-        return program_cause(job)
-
-    def as_worker_job(self, job: PipelineJob, given: Assignment) -> dict[str, Any]:
-        """See the base."""
-        return program_job(job, given)
-
-    def lay_out(self, job: dict[str, Any], say: Say) -> dict[str, Any]:
-        """Stage the source."""
-        return stage_input_of(job, say)
-
-    def forget(self, job: dict[str, Any]) -> None:
-        """See the base."""
-        forget_input(job)
-
-    def run(self, job: dict[str, Any], record: str, meeting: _core.Meeting | None) -> dict[str, Any]:
-        """Programs write no record of the engine's."""
-        del record
-        if meeting is not None:
-            meeting.come()
+    def run_programs(self, job: dict[str, Any]) -> dict[str, Any]:
+        """All clients through all stages."""
         return run_trial(job)

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Literal
+from typing import ClassVar, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
+
+from leadline.study.kind.interface import UnpacedJob
 
 Pace = Literal["recorded", "fast"]
 
 
-class ReplayJob(BaseModel):
+class ReplayJob(UnpacedJob):
     """What one trial does: the calls of `script`, a file in the result's directory.
 
     `pace` is `recorded` (each call as long after its thread's call before as in the trace, so that a slower
@@ -18,8 +20,6 @@ class ReplayJob(BaseModel):
     `bytes_of_trace` are the trace's, replayed or not. `layout_direct`: its files are written past the caches
     of this host, which would answer the first reads.
     """
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     script: str
     pace: Pace
@@ -41,11 +41,6 @@ class ReplayJob(BaseModel):
     engine_format: ClassVar[str] = "leadline.replay/1"
     engine: ClassVar[str] = "replay"
     time_based: ClassVar[bool] = False
-    verify: ClassVar[bool] = False
-    incompressible: ClassVar[bool] = True
-    ramp_time_ns: ClassVar[int] = 0
-    rate_bytes_per_s: ClassVar[int | None] = None
-    rate_iops: ClassVar[float | None] = None
     reads_only: ClassVar[bool] = False
 
     @property
@@ -67,7 +62,3 @@ class ReplayJob(BaseModel):
     def data_set_bytes(self) -> int:
         """The most that its files take."""
         return self.layout_bytes + self.write_bytes
-
-    def as_json(self) -> dict[str, Any]:
-        """Plain values, one per field, as the engine and the manifest take them."""
-        return self.model_dump(mode="json")

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
+from leadline.study.kind.interface import JobModel
 from leadline.study.kind.options import (
     BufferOption,
     ClientsOption,
@@ -32,15 +33,13 @@ ACKS_MAX = 1 << 21  # records of one trial, 48 bytes each until they are a table
 _OF_THE_STUDY = frozenset({"clients", "source"})  # what the engine is not told
 
 
-class TransferJob(BaseModel):
+class TransferJob(JobModel):
     """What one trial does on one client. Sizes are bytes, times nanoseconds.
 
     `size` is of one stream's file; the last `readers` of the `streams` read. `sources` are the user's files
     that are sent, none for generated data. `clients` is how many hosts take part, None for all.
     `source` is the URL of the file that a third-party copy reads, None where this client moves the data.
     """
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     transfer: Way
     streams: int = Field(gt=0)
@@ -100,10 +99,6 @@ class TransferJob(BaseModel):
     def data_set_bytes(self) -> int:
         """The files of all streams together."""
         return self.size * self.streams
-
-    def as_json(self) -> dict[str, Any]:
-        """Plain values, one per field, as the manifest takes them."""
-        return self.model_dump(mode="json")
 
     def as_engine_json(self) -> dict[str, Any]:
         """The same without what the engine has no part in, and with where no log is kept yet."""
