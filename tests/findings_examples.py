@@ -32,7 +32,7 @@ from leadline.verdict.model import (
     TrialView,
     Validity,
 )
-from leadline.verdict.sections.answer import AskedFigure, NextStep, StudyAnswer
+from leadline.verdict.sections.section import AskedFigure, NextStep, StudyAnswer
 from leadline.workloads.io.judge import leading_rates
 
 MIB = 2**20

@@ -13,8 +13,8 @@ from scipy import stats
 
 from leadline import _core
 from leadline.analysis.cells import CellTable, compare_cells
+from leadline.analysis.chain import bytes_read
 from leadline.analysis.metrics import Measured
-from leadline.analysis.origin import bytes_read
 from leadline.analysis.statistics.intervals import mean_of_blocks
 from leadline.analysis.statistics.means import geometric_mean, paired_ratio, unpaired_ratio
 from leadline.workloads.io.judge import JudgedIo, io_metrics

@@ -19,7 +19,7 @@ from leadline.verdict.answers.compose import question_of, wider
 from leadline.verdict.answers.messages import against_base, figures_alone, find_leaders, leaders_of
 from leadline.verdict.certainty import factor_words
 from leadline.verdict.model import UNUSABLE, Comparison, MoreBlocks, Outcome, Quantity, State
-from leadline.verdict.sections.answer import AskedFigure
+from leadline.verdict.sections.section import AskedFigure
 from leadline.workloads.application.judge import JudgedApplication
 from leadline.workloads.io.judge import JudgedIo
 

@@ -12,7 +12,7 @@ from leadline.analysis.cells import CellTable
 from leadline.analysis.metrics import Measured
 from leadline.verdict.answers.messages import WORKS_MIN, Together, against_base, together
 from leadline.verdict.model import Comparison, Outcome, Quantity, State
-from leadline.verdict.sections.answer import AskedFigure
+from leadline.verdict.sections.section import AskedFigure
 
 
 def study(

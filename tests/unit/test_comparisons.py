@@ -10,7 +10,7 @@ from builders import cell
 
 from leadline.analysis.cells import CellTable
 from leadline.analysis.metrics import Measured
-from leadline.analysis.statistics.lopsided import lopsided
+from leadline.analysis.statistics.intervals import lopsided
 from leadline.analysis.statistics.means import paired_ratio
 from leadline.verdict.comparisons.comparisons import changes_over_time
 from leadline.verdict.comparisons.deciding import Pair, decide

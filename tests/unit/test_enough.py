@@ -12,7 +12,7 @@ from builders import cell
 
 from leadline.analysis.cells import CellTable
 from leadline.analysis.metrics import Measured
-from leadline.analysis.statistics.power import blocks_for
+from leadline.analysis.statistics.moderated import blocks_for
 from leadline.plan.model import Plan, PlannedCell
 from leadline.study.library import load_study
 from leadline.study.target import Target

@@ -12,17 +12,18 @@ from hypothesis import strategies as st
 
 from leadline.analysis.cells import CellTable
 from leadline.analysis.metrics import Measured
-from leadline.analysis.statistics.intervals import mean_of_blocks
+from leadline.analysis.statistics.intervals import ALPHA, discovery_levels, mean_of_blocks
 from leadline.analysis.statistics.means import paired_ratio
 from leadline.analysis.statistics.moderated import (
     Moderated,
+    blocks_for,
     common_share,
     correlation_weights,
     independent_shares,
     moderate,
+    smallest_difference,
+    smallest_learned_difference,
 )
-from leadline.analysis.statistics.multiplicity import ALPHA, discovery_levels
-from leadline.analysis.statistics.power import blocks_for, smallest_difference, smallest_learned_difference
 from leadline.units import format_ratio_interval
 from leadline.verdict.comparisons.comparisons import compare_targets
 from leadline.verdict.comparisons.deciding import Pair, decide, more_statements

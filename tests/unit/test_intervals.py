@@ -13,10 +13,9 @@ from scipy import stats
 
 from leadline.analysis.statistics import intervals
 from leadline.analysis.statistics.drift import find_changes
-from leadline.analysis.statistics.intervals import mean_of_blocks
+from leadline.analysis.statistics.intervals import ALPHA, holm_levels, mean_of_blocks
 from leadline.analysis.statistics.means import geometric_mean, geometric_means, paired_ratio, unpaired_ratio
-from leadline.analysis.statistics.multiplicity import ALPHA, holm_levels
-from leadline.analysis.statistics.power import smallest_difference
+from leadline.analysis.statistics.moderated import smallest_difference
 
 _P_VALUES = st.lists(st.floats(1e-9, 1.0), min_size=1, max_size=20)
 

@@ -8,8 +8,7 @@ from collections.abc import Callable
 
 import pytest
 
-from leadline.analysis.knee.knee import CELLS_A_BLOCK, find_knee, next_cells
-from leadline.analysis.knee.surface import Grid, Place
+from leadline.analysis.knee import CELLS_A_BLOCK, Grid, Place, find_knee, next_cells
 from leadline.plan.make import first_cells
 
 GRID = Grid.whole([2.0**power for power in range(16, 27)], [2.0**power for power in range(7)])

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from builders import latency_row
 
-from leadline.analysis.statistics.level_shift import FEWEST_INTERVALS, find_shift, shift_of_trial
+from leadline.analysis.statistics.drift import FEWEST_INTERVALS, find_shift, shift_of_trial
 from leadline.store.tables import LatencyRow
 
 SECOND = 10**9

@@ -6,15 +6,18 @@ from itertools import pairwise
 
 import pytest
 
-from leadline.analysis.models.aggregate import aggregate
-from leadline.analysis.models.closed import Station, operations
-from leadline.analysis.models.coding import coded_rate, costs
-from leadline.analysis.models.commits import commits
-from leadline.analysis.models.copies import run_time
-from leadline.analysis.models.links import Wired, carried, ceiling
-from leadline.analysis.models.scaling import scaling
+from leadline.analysis.models.law import Station, operations, scaling
+from leadline.analysis.models.links import Wired, aggregate, carried, ceiling
 from leadline.analysis.models.simple import Protection
-from leadline.analysis.models.stream import Stream, by_another, by_latency
+from leadline.analysis.models.storage import (
+    Stream,
+    by_another,
+    by_latency,
+    coded_rate,
+    commits,
+    costs,
+    run_time,
+)
 from leadline.errors import UsageError
 
 TEN_GBIT = 1.25e9

@@ -9,7 +9,7 @@ import click
 import pytest
 
 from leadline.analysis.statistics.means import Estimate
-from leadline.causal.document import FORMAT
+from leadline.causal.judge import FORMAT
 from leadline.causal.messages import HEADINGS, waits
 from leadline.causal.model import CLASSES, PLAIN_RUNS
 from leadline.cli.main import leadline

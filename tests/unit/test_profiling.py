@@ -8,12 +8,19 @@ import pytest
 from builders import clock
 from trace_tables import file_row, files_table, tables
 
-from leadline.causal.document import read_profile, to_document, to_text
-from leadline.causal.elsewhere import class_names, recorded_latencies, typed_latencies
-from leadline.causal.judge import judge, predict_elsewhere
+from leadline.causal.judge import (
+    class_names,
+    judge,
+    predict_elsewhere,
+    read_profile,
+    recorded_latencies,
+    to_document,
+    to_text,
+    typed_latencies,
+)
 from leadline.causal.messages import cautions, headline, rows, waits
 from leadline.causal.model import PLAIN_RUNS, CallSums, CausalProfile, Condition
-from leadline.causal.profiling import ProfileAsked, RanOnce, conditions, delays_of, profile
+from leadline.causal.runs import ProfileAsked, RanOnce, conditions, delays_of, profile
 from leadline.errors import LeadlineError, ResultError, StudyError, UsageError
 from leadline.tracing.store import create_trace_result
 

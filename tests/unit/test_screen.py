@@ -28,7 +28,7 @@ from leadline.verdict.model import (
     Validity,
     part_label,
 )
-from leadline.verdict.sections.answer import AskedFigure, NextStep, StudyAnswer
+from leadline.verdict.sections.section import AskedFigure, NextStep, StudyAnswer
 
 WIDTH, HEIGHT = 100, 40
 UNITS = {"bandwidth": "B/s", "iops": "1/s", "run_time": "s", "create_iops": "1/s"}

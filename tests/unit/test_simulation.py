@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from leadline.analysis.models.closed import Station, operations
+from leadline.analysis.models.law import Station, operations
 from leadline.analysis.models.simple import Protection
 from leadline.cli.main import run_command_line
 from leadline.errors import LeadlineError, SpecError, UsageError

@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from leadline.analysis.models.aggregate import aggregate
-from leadline.analysis.models.links import Wired
+from leadline.analysis.models.links import Wired, aggregate
 from leadline.analysis.models.simple import Protection
 from leadline.cli.main import leadline
 from leadline.cli.predict.measured import MeasuredRates

@@ -12,7 +12,7 @@ from builders import cell
 from leadline.analysis.cells import CellTable, cell_metrics
 from leadline.analysis.duration import spent_s
 from leadline.analysis.metrics import Measured
-from leadline.analysis.statistics.multiplicity import ALPHA_AFTER_LOOKS
+from leadline.analysis.statistics.intervals import ALPHA_AFTER_LOOKS
 from leadline.cli.measure.growth import expected_s
 from leadline.plan.make import with_block
 from leadline.plan.model import TRIAL_OVERHEAD_S, Plan, PlannedCell

@@ -8,15 +8,14 @@ from dataclasses import replace
 import pytest
 
 from findings_examples import typical
-from leadline.analysis.knee.knee import find_knee
-from leadline.analysis.knee.sweeps import measured_sweeps
+from leadline.analysis.knee import find_knee, measured_sweeps
 from leadline.plan.make import Host, make_plan
 from leadline.report.first_screen import PrintedScreen, lines_of, screen_of
 from leadline.study.study import parse_study
 from leadline.study.target import Target, TargetFacts
 from leadline.study.yaml_source import read_study
 from leadline.verdict.model import Cell, State, Validity
-from leadline.verdict.sections.answer import StudyAnswer
+from leadline.verdict.sections.section import StudyAnswer
 from leadline.verdict.sweep.detection import PlateauPart, PlateauParts, SweepFound
 from leadline.verdict.sweep.messages import sweeps_answer
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from leadline.analysis.statistics.trend import level_shift, thinned
+from leadline.analysis.statistics.drift import level_shift, thinned
 from leadline.cli.read.trend import sparkline
 from leadline.store.index import (
     INDEX,

@@ -11,7 +11,7 @@ from builders import MIB, cell, cluster_state, facts, trial_row
 
 from leadline.analysis.cells import CellTable
 from leadline.analysis.metrics import Measured
-from leadline.analysis.statistics.level_shift import Shift, TrialShift
+from leadline.analysis.statistics.drift import Shift, TrialShift
 from leadline.analysis.statistics.means import Estimate
 from leadline.study.work import SteadyState
 from leadline.verdict.cells import judge

@@ -10,8 +10,7 @@ import pytest
 from builders import MIB, trial_row
 
 from leadline.analysis.cells import CellTable
-from leadline.analysis.costs import add_costs
-from leadline.analysis.metrics import Measured
+from leadline.analysis.metrics import Measured, add_costs
 from leadline.errors import SpecError
 from leadline.plan.make import Host, make_plan
 from leadline.plan.model import Plan

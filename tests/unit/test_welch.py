@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from leadline.analysis.statistics.welch import mean_of_values, welch_ratio
+from leadline.analysis.statistics.means import mean_of_values, welch_ratio
 
 BASE, OTHER = (301.0, 288.0, 315.0, 296.0), (190.0, 183.0, 196.0, 177.0, 201.0)
 

@@ -1,14 +1,105 @@
-"""What is measured in figures: names, units, which direction is good, and what most kinds of work share.
+"""What is measured in figures: names, units, which direction is good; what a trial cost its client; the
+latency curves and time series of a cell, for charts.
 
-What one kind of work alone has is in its folder below `workloads`; `workloads.judge` knows them all.
+What one kind of work alone has is in its folder below `workloads`.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from leadline.store.tables import LatencyRow, TrialRow
+from leadline.store.tables import LatencyRow, SeriesRow, TrialRow
+
+_POINTS = (
+    *(0.0, 1.0, 5.0, 10.0, 20.0, 30.0, 40.0, 50.0, 60.0, 70.0, 80.0, 85.0, 90.0, 92.5, 95.0, 97.0, 98.0),
+    *(99.0, 99.3, 99.5, 99.7, 99.8, 99.9, 99.95, 99.97, 99.99, 99.995, 99.999, 99.9995, 99.9999),
+)
+
+
+@dataclass(frozen=True)
+class Distribution:
+    """All latencies of several trials: (percentile, ns), mean and standard deviation in ns.
+
+    `buckets` are (ns, operations) of the merged histogram.
+    """
+
+    operations: int
+    points: tuple[tuple[float, float], ...]
+    mean_ns: float
+    stdev_ns: float
+    buckets: tuple[tuple[int, int], ...]
+
+
+def latency_curve(rows: Sequence[LatencyRow], direction: str, clock: str) -> Distribution | None:
+    """The merged distribution of all trials' rows; None where nothing was recorded.
+
+    The curve ends at the last percentile with an operation beyond it, and at 100.
+    """
+    blobs = [
+        r.histogram for r in rows if r.interval == WHOLE and (r.direction, r.clock) == (direction, clock)
+    ]
+    return merged_distribution(blobs) if blobs else None
+
+
+def merged_distribution(blobs: Sequence[bytes]) -> Distribution:
+    """Histograms as one; there is at least one."""
+    from leadline import _core
+
+    merged = _core.histogram_merge(list(blobs))
+    summary = _core.histogram_summary(merged)
+    count = int(summary["count"])
+    wanted = [p for p in _POINTS if count * (100 - p) / 100 >= 1] + [100.0]
+    found = _core.histogram_percentiles(merged, wanted)
+    points = tuple((p, float(v)) for p, v in zip(wanted, found, strict=True))
+    buckets = tuple((int(value), int(number)) for value, number in _core.histogram_buckets(merged))
+    return Distribution(count, points, summary["mean"], summary["stdev"], buckets)
+
+
+def summed_series(rows: Sequence[SeriesRow], source: str, metric: str) -> tuple[tuple[float, float], ...]:
+    """(seconds since the start, value) of a metric of one trial, its subjects (directions) added up."""
+    sums: dict[int, float] = {}
+    for row in rows:
+        if (row.source, row.metric) == (source, metric) and row.value is not None:
+            sums[row.t_ns] = sums.get(row.t_ns, 0.0) + row.value
+    return tuple((t_ns / 1e9, value) for t_ns, value in sorted(sums.items()))
+
+
+_WIRE = ("wire_sent_bytes", "wire_received_bytes")
+
+
+def add_costs(values: dict[str, float], reasons: dict[str, str], trial: TrialRow, operations: int) -> None:
+    """Adds the metrics of `metrics.COST_METRICS`, or the reason of each that is not known.
+
+    All of them are of the whole trial, its ramp included. What jobs that ran together cost is not told apart.
+    """
+    cpu_ns = trial.cpu_user_ns + trial.cpu_system_ns
+    if trial.group is not None or not operations or cpu_ns <= 0:
+        return
+    values["client_cpu_per_operation"] = (cpu_ns + (trial.client_cpu_ns or 0)) / operations
+    moved = trial.total_read_bytes + trial.total_write_bytes
+    by_socket = "TCP sockets of process" in str(json.loads(trial.sources).get(_WIRE[0], ""))
+    name = "wire_per_byte" if moved else "wire_per_operation"
+    wire, reason = wire_bytes(trial)
+    if wire is None:
+        reasons[name] = reason
+    elif wire == 0 and by_socket:
+        reasons[name] = "the trial was over before its connections were seen"
+    else:
+        values[name] = wire / (moved or operations)
+
+
+def wire_bytes(trial: TrialRow) -> tuple[int | None, str]:
+    """Bytes between client and servers in both directions, or why they are not known."""
+    if trial.wire_sent_bytes is None or trial.wire_received_bytes is None:
+        why = json.loads(trial.reasons)
+        return None, next((str(why[name]) for name in _WIRE if name in why), "not observable")
+    sources: Mapping[str, str] = json.loads(trial.sources)
+    if "both directions in each figure" in sources.get(_WIRE[0], ""):
+        return None, "servers are on this host: loopback carries what they send each other, too"
+    return trial.wire_sent_bytes + trial.wire_received_bytes, ""
+
 
 WHOLE = -1
 LARGE_BLOCK_BYTES = 128 * 1024  # from here on people ask for bandwidth, below it for IOPS

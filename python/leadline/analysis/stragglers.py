@@ -4,7 +4,7 @@ A host's speed in a block is divided by the median of the other hosts' in the sa
 of them at once is in both, and one slow host moves no median. The blocks' log ratios are averaged with the
 intervals of the house (`statistics/moderated.py`): how much hosts scatter is learned from all of them, and a
 host that scatters unlike the others keeps the interval of its own blocks. Every host of every cell is a
-comparison; among those that are found at most the share alpha is false (`statistics/multiplicity.py`).
+comparison; among those that are found at most the share alpha is false (`statistics/intervals.py`).
 
 Of three hosts the median of two others would be moved by one of them: there the slower one stands for both,
 so that one fast host makes no stragglers of the other two.
@@ -20,10 +20,14 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from leadline.analysis.statistics.intervals import MeanOfBlocks, mean_of_blocks
-from leadline.analysis.statistics.moderated import BLOCKS, moderate
-from leadline.analysis.statistics.multiplicity import ALPHA, discovery_levels, holm_levels
-from leadline.analysis.statistics.power import FEWEST_RATIOS
+from leadline.analysis.statistics.intervals import (
+    ALPHA,
+    MeanOfBlocks,
+    discovery_levels,
+    holm_levels,
+    mean_of_blocks,
+)
+from leadline.analysis.statistics.moderated import BLOCKS, FEWEST_RATIOS, moderate
 
 Array = NDArray[np.float64]
 

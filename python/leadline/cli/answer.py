@@ -8,8 +8,7 @@ from leadline import _core
 from leadline.cli.console import make_console
 from leadline.cli.files import write_file
 from leadline.verdict.model import Findings, State
-from leadline.verdict.sections.answer import StudyAnswer
-from leadline.verdict.sections.section import Frame, Section
+from leadline.verdict.sections.section import Frame, Section, StudyAnswer
 
 
 def answered(

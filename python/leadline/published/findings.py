@@ -14,8 +14,16 @@ from leadline.published.store import read_document
 from leadline.store.reader import Result
 from leadline.verdict.codes.catalogue import catalogue
 from leadline.verdict.model import Cell, Findings, Quantity, Statement, TargetView, Validity
-from leadline.verdict.sections.answer import StudyAnswer
-from leadline.verdict.sections.section import Borrowed, Frame, Item, Marked, Section, TextTable, Words
+from leadline.verdict.sections.section import (
+    Borrowed,
+    Frame,
+    Item,
+    Marked,
+    Section,
+    StudyAnswer,
+    TextTable,
+    Words,
+)
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from leadline.report.screen_table import WIDTH, ScreenTable, compared, forms_of,
 from leadline.report.texts import ANYWHERE, STYLES, placed, terminal_table, terminal_text, word_for
 from leadline.units import unbounded
 from leadline.verdict.model import Cell, Code, Comparison, Findings, Quantity, State, worst
-from leadline.verdict.sections.answer import NextStep, StudyAnswer
+from leadline.verdict.sections.section import NextStep, StudyAnswer
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -10,8 +10,7 @@ from leadline.report import format as fmt
 from leadline.report.figures import printed_figures
 from leadline.units import format_number
 from leadline.verdict.model import UNUSABLE, Comparison, FigureTable, Outcome, Quantity, State, outcome_words
-from leadline.verdict.sections.answer import AskedFigure, StudyAnswer
-from leadline.verdict.sections.section import Marked, TextTable
+from leadline.verdict.sections.section import AskedFigure, Marked, StudyAnswer, TextTable
 
 INVALID = "INVALID"
 VERDICT_MARKS: dict[Outcome, str] = {"faster": "+", "slower": "-", "same": "=", "undecided": "?"}

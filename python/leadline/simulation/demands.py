@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from leadline.analysis.models.coding import partial_reads
 from leadline.analysis.models.simple import STRIPE_UNIT_BYTES
+from leadline.analysis.models.storage import partial_reads
 from leadline.errors import UsageError
 from leadline.simulation.model import SimulatedCluster, SimulatedWork
 from leadline.simulation.parameters import COMMON, Parameters

@@ -9,8 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from leadline import units
-from leadline.analysis.curves import merged_distribution
-from leadline.analysis.metrics import PROGRAM_METRICS
+from leadline.analysis.metrics import PROGRAM_METRICS, merged_distribution
 from leadline.errors import ResultError, UsageError
 from leadline.store.reader import Result
 from leadline.tracing import messages as trace_texts

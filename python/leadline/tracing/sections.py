@@ -13,9 +13,17 @@ from leadline.tracing.messages import cost_words, moved_words
 from leadline.tracing.model import TraceProcess, TraceView
 from leadline.tracing.tables import KINDS
 from leadline.verdict.model import Cell, Statement
-from leadline.verdict.sections.answer import NextStep, StudyAnswer
 from leadline.verdict.sections.charts import CellCurves, Chart
-from leadline.verdict.sections.section import Clean, Frame, Item, Panels, Section, Words
+from leadline.verdict.sections.section import (
+    Clean,
+    Frame,
+    Item,
+    NextStep,
+    Panels,
+    Section,
+    StudyAnswer,
+    Words,
+)
 
 _FILES = 8
 _FINDINGS = 3

@@ -9,8 +9,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from leadline.analysis.cells import CellTable, cell_metrics
-from leadline.analysis.curves import latency_curve, summed_series
-from leadline.analysis.origin import bytes_read, bytes_written
+from leadline.analysis.chain import bytes_read, bytes_written
+from leadline.analysis.metrics import latency_curve, summed_series
 from leadline.analysis.search import asked_rate
 from leadline.plan.model import PlannedCell
 from leadline.store.tables import LatencyRow, SeriesRow, TrialRow

@@ -66,8 +66,7 @@ from leadline.verdict.scaling import (
     scaling_section,
     scaling_statements,
 )
-from leadline.verdict.sections.answer import StudyAnswer
-from leadline.verdict.sections.section import PROOF_FRAME, STUDY_FRAME, Section
+from leadline.verdict.sections.section import PROOF_FRAME, STUDY_FRAME, Section, StudyAnswer
 from leadline.verdict.sweep.detection import SweepFound, find_sweeps
 from leadline.verdict.sweep.messages import sweep_statements, sweeps_answer, sweeps_section
 from leadline.verdict.ways import (

@@ -8,8 +8,8 @@ from typing import Any, TypeVar
 
 from leadline.analysis.cells import CellTable, tabulate
 from leadline.analysis.duration import TimeTaken, block_seconds, finished_trials, time_taken
-from leadline.analysis.statistics.level_shift import TrialShift, shift_of_trial
-from leadline.analysis.statistics.multiplicity import ALPHA, ALPHA_AFTER_LOOKS
+from leadline.analysis.statistics.drift import TrialShift, shift_of_trial
+from leadline.analysis.statistics.intervals import ALPHA, ALPHA_AFTER_LOOKS
 from leadline.faults import Fault
 from leadline.plan.model import Plan
 from leadline.store.reader import Result

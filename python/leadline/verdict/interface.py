@@ -12,8 +12,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
 from leadline.analysis.cells import CellTable
+from leadline.analysis.chain import Bytes
 from leadline.analysis.metrics import Measured, MetricKind, adds_up
-from leadline.analysis.origin import Bytes
 from leadline.analysis.statistics.means import ALPHA
 from leadline.plan.model import PlannedCell
 from leadline.store.tables import LatencyRow, TrialRow

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Any
 
 from leadline.analysis.metrics import Measured, MetricKind, general_kind
 from leadline.analysis.search import asked_rate
+from leadline.errors import UsageError
 from leadline.registry import offered
 
 if TYPE_CHECKING:
@@ -50,6 +51,13 @@ def _parts() -> tuple[str, ...]:
 def known_metrics() -> tuple[str, ...]:
     """All names that a cell can have."""
     return tuple(dict.fromkeys(name for one in kinds() for name in one.known_metrics()))
+
+
+def refuse_unknown(metrics: Iterable[str]) -> None:
+    """Raises UsageError for the first name that no cell can have."""
+    for name in metrics:
+        if name not in known_metrics():
+            raise UsageError(f"no metric is called {name!r}", f"use one of: {', '.join(known_metrics())}")
 
 
 def metric_part(name: str) -> str | None:

@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from leadline.study import schemes
 
 if TYPE_CHECKING:
-    from leadline.verdict.sections.answer import StudyAnswer
-    from leadline.verdict.sections.section import Frame, Section
+    from leadline.verdict.sections.section import Frame, Section, StudyAnswer
 
 State = Literal["VALID", "DOUBTFUL", "INVALID", "NOT_RUN"]
 Outcome = Literal["faster", "slower", "same", "undecided"]

@@ -37,8 +37,7 @@ from leadline.verdict.model import UNUSABLE, Cell, Comparison, Findings, Stateme
 from leadline.verdict.private import private_texts
 from leadline.verdict.proofs.detection import ProofFound
 from leadline.verdict.proofs.messages import proof_section, side_effects
-from leadline.verdict.sections.answer import NextStep, StudyAnswer
-from leadline.verdict.sections.section import Facts, Frame, Section, TextTable
+from leadline.verdict.sections.section import Facts, Frame, NextStep, Section, StudyAnswer, TextTable
 
 WITHOUT = "without"
 

@@ -10,15 +10,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from leadline import units
-from leadline.analysis.statistics.means import Estimate
-from leadline.analysis.statistics.multiplicity import ALPHA, holm_levels
-from leadline.analysis.statistics.welch import WelchRatio, mean_of_values, welch_ratio
+from leadline.analysis.statistics.intervals import ALPHA, holm_levels
+from leadline.analysis.statistics.means import Estimate, WelchRatio, mean_of_values, welch_ratio
 from leadline.store.reader import Result
 from leadline.verdict.comparisons.deciding import correction_words, outcome_of
 from leadline.verdict.model import FigureRow, FigureTable, Findings, Outcome, Quantity, Statement
 from leadline.verdict.private import HOST, private_texts
-from leadline.verdict.sections.section import Frame
-from leadline.verdict.sections.stages import stages_section
+from leadline.verdict.sections.section import Frame, stages_section
 from leadline.workflows.reading import Operation, Workflow
 from leadline.workflows.store import read_stored_workflows
 from leadline.workflows.tables import (

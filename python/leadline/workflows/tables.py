@@ -13,8 +13,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from leadline import units
-from leadline.analysis.statistics.means import arithmetic_mean
-from leadline.analysis.statistics.welch import mean_of_values
+from leadline.analysis.statistics.means import arithmetic_mean, mean_of_values
 from leadline.verdict.model import FigureRow, FigureTable, Quantity
 from leadline.verdict.sections.charts import StageSpan
 from leadline.workflows.reading import Operation, Workflow

@@ -1,4 +1,4 @@
-"""The Universal Scalability Law over the blocks of a study: where the rate is highest, and how sure that is.
+"""Rates by how much is in flight: the Universal Scalability Law, and a fixed number at stations in a row.
 
 The law is fitted to each block alone, so that its uncertainty is that of repeating the study, and not of one
 line through means. Gunther, Guerrilla Capacity Planning, 2007.
@@ -12,8 +12,123 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
+from scipy import stats
 
+from leadline.analysis.models.simple import Computed, ModelSaid, exactly
 from leadline.analysis.statistics.means import ALPHA, Estimate, arithmetic_mean, geometric_mean
+from leadline.errors import UsageError
+from leadline.units import format_latency, format_number
+
+
+@dataclass(frozen=True)
+class Station:
+    """Where an operation is served: by one server (`servers` 1), several, or without waiting (0: a delay)."""
+
+    name: str
+    seconds: float
+    servers: int = 1
+
+
+def operations(stations: Sequence[Station], in_flight: int) -> ModelSaid:
+    """Operations per second and their latency.
+
+    The mean value analysis of a closed network (Reiser and Lavenberg, J. ACM 27, 1980), exact for
+    exponential times; several servers as one that is faster and a delay (Seidmann and others, 1987). High:
+    the bound min(N / R, 1 / D), as for times without any chance.
+    """
+    rate, waits = _mean_values(stations, in_flight)
+    alone_s = sum(one.seconds for one in stations)
+    slowest = max((one for one in stations if one.servers), key=_demand_s, default=None)
+    bound = in_flight / alone_s
+    words = f"{in_flight} / {format_latency(alone_s * 1e9)}"
+    if slowest is not None and 1 / _demand_s(slowest) < bound:
+        bound = 1 / _demand_s(slowest)
+        words = f"{slowest.name}: 1 / {format_latency(_demand_s(slowest) * 1e9)}"
+    shares = ", ".join(
+        f"{one.name} {100 * seconds * rate / in_flight:.0f} %"
+        for one, seconds in zip(stations, waits, strict=True)
+    )
+    found = [
+        Computed("operations", rate, bound, "1/s", f"at most {words}; with chance in its times, less"),
+        Computed(
+            "latency",
+            in_flight / bound,
+            in_flight / rate,
+            "s",
+            f"{in_flight} in flight / operations; of it {shares}",
+        ),
+    ]
+    if slowest is not None:
+        knee = alone_s / _demand_s(slowest)
+        words = (
+            f"{format_latency(alone_s * 1e9)} / {format_latency(_demand_s(slowest) * 1e9)}, {slowest.name}"
+        )
+        found.append(exactly("in flight from which it is full", knee, "", words))
+    return ModelSaid(
+        tuple(found),
+        "Little 1961; mean value analysis, Reiser and Lavenberg 1980; bounds, Denning and Buzen 1978",
+        "Locks, batches (a journal flushes several at once) and times that grow with load are not in it.",
+    )
+
+
+def _demand_s(station: Station) -> float:
+    return station.seconds / max(station.servers, 1)
+
+
+def _mean_values(stations: Sequence[Station], in_flight: int) -> tuple[float, list[float]]:
+    """Operations per second, and seconds at each station with its waiting."""
+    queues = [0.0] * len(stations)
+    rate, waits = 0.0, [one.seconds for one in stations]
+    for count in range(1, in_flight + 1):
+        waits = [
+            one.seconds if not one.servers else _demand_s(one) * (1 + queue) + one.seconds - _demand_s(one)
+            for one, queue in zip(stations, queues, strict=True)
+        ]
+        rate = count / sum(waits)
+        queues = [
+            0.0 if not one.servers else rate * (wait - one.seconds + _demand_s(one))
+            for one, wait in zip(stations, waits, strict=True)
+        ]
+    return rate, waits
+
+
+def scaling(rates: Mapping[float, float]) -> ModelSaid:
+    """X(N) = a N / (1 + s (N - 1) + k N (N - 1)), least squares of the logarithms; 95 % intervals.
+
+    `rates`: operations (or bytes) per second by number of clients. Intervals are those of the linearised fit
+    (Student's t). Source: Gunther, Guerrilla Capacity Planning, 2007. UsageError: fewer than four.
+    """
+    if len(rates) < POINTS_MIN or min(rates) <= 0 or min(rates.values()) <= 0:
+        raise UsageError(
+            f"{len(rates)} points cannot tell three parameters", "give four or more: 1=100 2=190 4=350 8=560"
+        )
+    law, errors = fit_law(rates)
+    s, k = law.contention, law.crosstalk
+    t = float(stats.t.ppf(0.975, len(rates) - 3))
+    worst = law.furthest(rates)
+    found = [
+        _with(f"contention (s), of {len(rates)} points", s, errors.contention * t),
+        _with("crosstalk (k)", k, errors.crosstalk * t),
+        exactly("furthest point from the law", worst, "1", "measured / law - 1"),
+    ]
+    if k > 0 and s < 1:
+        most = math.sqrt((1 - s) / k)
+        rate = law.rate(most)
+        words = f"at {format_number(most)}, sqrt((1 - s) / k)"
+        if most > max(rates):
+            words += f": beyond the {max(rates):g} that were measured, so not to be relied on"
+        found.append(exactly("most of all", rate, "1/s", words))
+    return ModelSaid(
+        tuple(found),
+        "Universal Scalability Law, Gunther 2007",
+        "It describes one system whose load alone grows: where another limit is met on the way (a link that"
+        " fills), one law does not hold for both sides.",
+    )
+
+
+def _with(what: str, value: float, off: float) -> Computed:
+    return Computed(what, max(value - off, 0.0), value + off, "", f"fitted {format_number(value)}")
+
 
 LawOutcome = Literal["peak", "rising", "undecided"]
 POINTS_MIN = 4  # one more than there are parameters

@@ -1,10 +1,46 @@
-"""Models of one line: what a write costs, what a number in flight and a rate imply, what copies share."""
+"""Models of one line, and what a model says: a range and how it came about, never a figure that was
+measured.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Computed:
+    """One figure of a model, in base units (`B/s`, `1/s`, `s`, `B`, `x` for a ratio).
+
+    `low` and `high` are what it may be by what the model leaves open, the same where it leaves nothing;
+    `formula` has the figures that were put in.
+    """
+
+    what: str
+    low: float
+    high: float
+    unit: str
+    formula: str
+
+    def against(self, measured: float) -> tuple[float, float]:
+        """Measured over should be, least and most; below one it was less than the model says."""
+        return measured / self.high, measured / self.low
+
+
+@dataclass(frozen=True)
+class ModelSaid:
+    """What a model says to one question: its figures, where it is from, where it stops being true."""
+
+    computed: tuple[Computed, ...]
+    source: str
+    ends: str
+
+
+def exactly(what: str, value: float, unit: str, formula: str) -> Computed:
+    """A figure that the model leaves nothing open of."""
+    return Computed(what, value, value, unit, formula)
+
 
 _POINTS_MIN = 3  # one more than C and s
 STRIPE_OBJECT_BYTES = 4 * 1024**2  # the default object of CephFS, RBD and the RADOS striper

@@ -23,9 +23,14 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from leadline.analysis.statistics.intervals import MeanOfBlocks, mean_of_blocks
+from leadline.analysis.statistics.intervals import (
+    ALPHA,
+    MeanOfBlocks,
+    discovery_levels,
+    holm_levels,
+    mean_of_blocks,
+)
 from leadline.analysis.statistics.moderated import BLOCKS, moderate
-from leadline.analysis.statistics.multiplicity import ALPHA, discovery_levels, holm_levels
 
 Array = NDArray[np.float64]
 

@@ -8,13 +8,29 @@ is that of `intervals`, which lets blocks depend on the blocks before them. A pe
 same way, by the percentile of each block: the method of batches for quantiles, where the batch is the block
 (Heidelberger and Lewis, "Quantile estimation in dependent sequences", Operations Research 32, 1984), since
 operations within a trial are anything but independent.
+
+Effects of factors at two levels, from states in which several are changed at once.
+
+In each block every state is measured once. A factor's effect is the mean logarithm over the states that have
+it less that over the states that have not (Box, Hunter and Hunter, "Statistics for Experimenters", 2005); so
+each block gives one value of each effect, and these are ratios paired by block, as of two cells. Two factors
+act on each other where the product of their levels has an effect of its own. In a fraction of all states some
+products are the same column: these cannot be told from each other.
+
+Values that nobody arranged in blocks, such as the times of works that were done before and after a date.
+
+Each value stands for itself, and both sides may scatter differently. Sources: Welch, "The generalization of
+'Student's' problem when several different population variances are involved", Biometrika 34 (1947), on
+logarithms, so that it is a ratio of geometric means; degrees of freedom: Satterthwaite, Biometrics 2 (1946).
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+import statistics
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import combinations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -22,6 +38,140 @@ if TYPE_CHECKING:
 
 ALPHA = 0.05
 _SMALLEST_P = 1e-12
+
+
+@dataclass(frozen=True)
+class WelchRatio:
+    """other/base of geometric means as a logarithm, with its standard error and degrees of freedom.
+
+    `count` is the smaller number of values; below two `error` and `degrees` are None, and so is the interval.
+    """
+
+    logarithm: float
+    error: float | None
+    degrees: float | None
+    count: int
+
+    def estimate(self, alpha: float = ALPHA) -> Estimate:
+        """The ratio with the interval that misses with probability `alpha`."""
+        return _estimate(self.logarithm, self.error, self.degrees, self.count, alpha)
+
+    def p_value(self) -> float:
+        """The level at which the interval just touches 1; 1 where there is none."""
+        from scipy.special import stdtr
+
+        if self.error is None or self.degrees is None:
+            return 1.0
+        if self.error == 0:
+            return float(self.logarithm == 0)
+        return 2 * float(stdtr(self.degrees, -abs(self.logarithm) / self.error))
+
+
+def welch_ratio(
+    base: Sequence[float], other: Sequence[float], least: tuple[float, float] = (0.0, 0.0)
+) -> WelchRatio | None:
+    """The ratio of two geometric means; None where a side has no value, or one that is not positive.
+
+    `least` are standard deviations of the logarithms of base and other that they cannot be below, as by the
+    step of the clock that took them.
+    """
+    if not base or not other or min(*base, *other) <= 0:
+        return None
+    sides = [_moments(values, floor) for values, floor in zip((base, other), least, strict=True)]
+    logarithm, count = sides[1][0] - sides[0][0], min(len(base), len(other))
+    if count < 2:
+        return WelchRatio(logarithm, None, None, count)
+    parts = [variance / len(values) for (_, variance), values in zip(sides, (base, other), strict=True)]
+    square = sum(parts)
+    weights = sum(part**2 / (len(values) - 1) for part, values in zip(parts, (base, other), strict=True))
+    degrees = square**2 / weights if weights else float(len(base) + len(other) - 2)
+    return WelchRatio(logarithm, math.sqrt(square), degrees, count)
+
+
+def mean_of_values(values: Sequence[float], least: float = 0.0, alpha: float = ALPHA) -> Estimate | None:
+    """The geometric mean of values that depend on no other, with Student's interval of their logarithms.
+
+    None and `least` as of `welch_ratio`.
+    """
+    if not values or min(values) <= 0:
+        return None
+    mean, variance = _moments(values, least)
+    error = math.sqrt(variance / len(values)) if len(values) > 1 else None
+    return _estimate(mean, error, len(values) - 1.0, len(values), alpha)
+
+
+def _moments(values: Sequence[float], least: float) -> tuple[float, float]:
+    """Mean and variance of the logarithms; the variance of one value is not known."""
+    logarithms = [math.log(value) for value in values]
+    variance = statistics.variance(logarithms) if len(logarithms) > 1 else math.nan
+    return statistics.fmean(logarithms), max(variance, least**2)
+
+
+def _estimate(
+    logarithm: float, error: float | None, degrees: float | None, count: int, alpha: float
+) -> Estimate:
+    if error is None or degrees is None:
+        return Estimate(math.exp(logarithm), None, None, count, 1 - alpha)
+    from scipy.special import stdtrit
+
+    margin = float(stdtrit(degrees, 1 - alpha / 2)) * error
+    low, high = (math.exp(min(logarithm + one, 700.0)) for one in (-margin, margin))
+    return Estimate(math.exp(logarithm), low, high, count, 1 - alpha)
+
+
+Levels = Mapping[str, frozenset[str]]  # by state, the factors that are changed in it
+FactorPair = tuple[str, str]
+
+
+def contrast(values: Mapping[str, Mapping[int, float]], plus: Collection[str]) -> Ratio | None:
+    """The mean over the states in `plus` over that of the others, by blocks in which every state has a value.
+
+    `values` are by state and block. None where a value is not positive, or no block is whole.
+    """
+    minus = [state for state in values if state not in plus]
+    blocks = sorted(set.intersection(*(set(found) for found in values.values()))) if values else []
+    if not blocks or not plus or not minus:
+        return None
+    if min(values[state][block] for state in values for block in blocks) <= 0:
+        return None
+    sides = [[_mean(values, states, block) for block in blocks] for states in (minus, sorted(plus))]
+    return paired_ratio(sides[0], sides[1], blocks)
+
+
+def _mean(values: Mapping[str, Mapping[int, float]], states: Sequence[str], block: int) -> float:
+    return math.exp(math.fsum(math.log(values[state][block]) for state in states) / len(states))
+
+
+def with_factor(levels: Levels, factor: str) -> frozenset[str]:
+    """The states that have it."""
+    return frozenset(state for state, changed in levels.items() if factor in changed)
+
+
+def with_both_or_none(levels: Levels, pair: FactorPair) -> frozenset[str]:
+    """The states that have both factors, or neither: the product of their levels is positive there."""
+    first, second = pair
+    return frozenset(state for state, changed in levels.items() if (first in changed) == (second in changed))
+
+
+def pairs_told(levels: Levels, factors: Sequence[str]) -> tuple[tuple[FactorPair, ...], ...]:
+    """All pairs of factors; those in one group cannot be told from each other."""
+    groups: dict[frozenset[str], list[FactorPair]] = {}
+    for pair in combinations(factors, 2):
+        same = with_both_or_none(levels, pair)
+        # With the opposite sign it is the same column, too.
+        opposite = frozenset(levels) - same
+        groups.setdefault(opposite if opposite in groups else same, []).append(pair)
+    return tuple(tuple(group) for group in groups.values())
+
+
+def is_clear(levels: Levels, factors: Sequence[str]) -> bool:
+    """Whether every effect is clear of all others, and of every two factors together (resolution IV)."""
+    every = frozenset(levels)
+    own = [with_factor(levels, factor) for factor in factors]
+    pairs = [with_both_or_none(levels, pair) for pair in combinations(factors, 2)]
+    halves = all(2 * len(one) == len(every) for one in (*own, *pairs))
+    told = {one for column in own for one in (column, every - column)}
+    return halves and len(told) == 2 * len(own) and not told.intersection(pairs)
 
 
 @dataclass(frozen=True)

@@ -1,8 +1,13 @@
-"""`leadline model`: what storage should give by simple models, to hold what was measured against."""
+"""`leadline model`: what storage should give by simple models, to hold what was measured against.
+
+What it is told are sizes, rates, protections, pairs such as 4k=260082, and a topology with its links.
+"""
 
 from __future__ import annotations
 
 import json
+import os
+import re
 import textwrap
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
@@ -12,22 +17,187 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from leadline.cli.console import echo, echo_text
-from leadline.cli.explain.model_values import (
-    BIT_RATE,
-    DURATION,
-    PROTECTION,
-    RATE,
-    SIZE,
-    number_pairs,
-    size_pairs,
-    stations,
-)
 from leadline.cli.options import AskedPath
-from leadline.errors import UsageError
+from leadline.errors import SpecError, UsageError
+from leadline.units import parse_bit_rate, parse_duration, parse_rate, parse_size
 
 if TYPE_CHECKING:
-    from leadline.analysis.models.computed import Computed, ModelSaid
+    from leadline.analysis.models.law import Station
+    from leadline.analysis.models.links import Wired
+    from leadline.analysis.models.simple import Computed, ModelSaid, Protection
+    from leadline.lab.network.topology import Link, Topology
+
+
+_SHARDS_MAX = 64
+_NUMBER_MAX = 1e15
+
+
+class _Written(click.ParamType[Any]):
+    """A value as a person writes it."""
+
+    def __init__(self, name: str, reader: Callable[[object], Any]) -> None:
+        self.name = name
+        self._reader = reader
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """The value. Raises what click says of a bad one."""
+        if not isinstance(value, str):
+            return value
+        try:
+            return self._reader(value)
+        except SpecError as error:
+            self.fail(f"{error.message}; {error.remedy}", param, ctx)
+
+
+def _some_size(value: object) -> int:
+    size = parse_size(value)
+    if size == 0:
+        raise SpecError("a size of 0 is none", "for example: 4M")
+    return size
+
+
+def _some_time(value: object) -> int:
+    duration = parse_duration(value)
+    if duration == 0:
+        raise SpecError("a time of 0 is none", "for example: 200us")
+    return duration
+
+
+def _protection(value: object) -> Protection:
     from leadline.analysis.models.simple import Protection
+
+    text = str(value).strip()
+    coded = re.fullmatch(r"([0-9]{1,2})\+([0-9]{1,2})", text)
+    if coded and int(coded[1]) and int(coded[2]) and int(coded[1]) + int(coded[2]) <= _SHARDS_MAX:
+        return Protection(k=int(coded[1]), m=int(coded[2]))
+    if re.fullmatch(r"[1-9]", text):
+        return Protection(copies=int(text))
+    raise SpecError(f"{text!r} is no protection", "write copies (3) or data and coding shards (8+3)")
+
+
+SIZE = _Written("size", _some_size)
+RATE = _Written("rate", parse_rate)
+BIT_RATE = _Written("rate of a link", parse_bit_rate)
+DURATION = _Written("time", _some_time)
+PROTECTION = _Written("protection", _protection)
+
+
+def number_pairs(
+    words: Sequence[str], what: str, *, whole: bool = False, numbered: bool = False
+) -> list[tuple[str, float]]:
+    """`name=number` of each word; names once, numbers above 0. Raises UsageError."""
+    found: dict[str, float] = {}
+    for word in words:
+        name, equals, text = word.partition("=")
+        number = _positive_number(text, whole)
+        if not equals or not name or number is None or (numbered and _positive_number(name, False) is None):
+            raise UsageError(f"{word!r} is not {what}", "numbers above 0, for example 4=943")
+        if name in found:
+            raise UsageError(f"{name} is given twice", "give each once")
+        found[name] = number
+    return list(found.items())
+
+
+def size_pairs(words: Sequence[str], what: str, *, rates: bool = False) -> list[tuple[int, float]]:
+    """`size=number` of each word, or with `rates` `size=rate`. Raises UsageError."""
+    found = []
+    for word in words:
+        name, _, text = word.partition("=")
+        try:
+            value = float(parse_rate(text)) if rates else _positive_number(text, False)
+            size = _some_size(name)
+        except SpecError as error:
+            raise UsageError(f"{what} {word}: {error.message}", error.remedy) from None
+        if value is None:
+            raise UsageError(f"{what} {word}: no number above 0 after '='", "for example: 4k=260082")
+        found.append((size, value))
+    return found
+
+
+def stations(words: Sequence[str]) -> list[Station]:
+    """`name=time` or `name=timexservers` of each word. Raises UsageError."""
+    from leadline.analysis.models.law import Station
+
+    found = []
+    for word in words:
+        name, _, text = word.partition("=")
+        time_words, times, servers = text.partition("x")
+        try:
+            if not name or (times and not re.fullmatch(r"[0-9]{1,4}", servers)):
+                raise SpecError(
+                    f"{word!r} is no station", "for example: mds=120us, journal=1msx8, network=200usx0"
+                )
+            found.append(Station(name, _some_time(time_words) / 1e9, int(servers) if times else 1))
+        except SpecError as error:
+            raise UsageError(error.message, error.remedy) from None
+    return found
+
+
+def _positive_number(text: str, whole: bool) -> float | None:
+    pattern = r"[0-9]{1,15}" if whole else r"[0-9]{1,15}(\.[0-9]{1,9})?"
+    value = float(text) if re.fullmatch(pattern, text) else 0.0
+    return value if 0 < value <= _NUMBER_MAX else None
+
+
+# Of a full frame: Ethernet's header, which tc(8) counts, and IP's and TCP's with time stamps: no user's data.
+_FRAME_HEADER, _INNER_HEADERS = 14, 52
+
+
+def wired_of(file: Path | None, reference: str | None, through: str | None) -> Wired:
+    """The links of a topology. Raises UsageError, or SpecError for what is wrong in the file."""
+    from leadline.analysis.models.links import Wired
+    from leadline.lab.network.topology_file import load_topology, read_topology, reference_text
+
+    if (file is None) == (reference is None):
+        raise UsageError("which links are meant?", "give --topology FILE or --reference NAME")
+    if file is not None:
+        shape = load_topology(file, os.environ, made_here=False).topology
+    else:
+        shape = read_topology(
+            reference_text(reference or ""), f"{reference} (built-in)", {}, made_here=False
+        ).topology
+    if not shape.clients:
+        raise UsageError(
+            "the topology has no clients", "add `clients` to it: it is their bytes that are asked for"
+        )
+    proxies = tuple(host.name for host in shape.hosts if through and through in host.runs)
+    if through and not proxies:
+        roles = ", ".join(shape.gateways) or "none"
+        raise UsageError(f"no host of the topology runs {through!r}", f"it has: {roles}")
+    above, rates, behind = cables_of(shape)
+    return Wired(
+        above,
+        rates,
+        {host.name: host.osds for host in shape.hosts if host.name not in shape.metadata},
+        tuple(client.name for client in shape.clients),
+        proxies,
+        behind,
+    )
+
+
+def cables_of(shape: Topology) -> tuple[dict[str, str], dict[str, float], dict[str, str]]:
+    """What is above each, the bytes per second of each cable, and by which OSDs speak where it is apart."""
+    above = {switch.name: switch.above for switch in shape.switches}
+    rates: dict[str, float] = {}
+    behind: dict[str, str] = {}
+    for switch in shape.switches:
+        _limit(rates, switch.name, switch.uplink)
+    for member in shape.members:
+        above[member.name] = member.switch
+        _limit(rates, member.name, member.link)
+    for host in shape.hosts:
+        if host.cluster_switch:
+            back = behind[host.name] = f"{host.name} (cluster)"
+            above[back] = host.cluster_switch
+            _limit(rates, back, host.cluster_link)
+    return above, rates, behind
+
+
+def _limit(rates: dict[str, float], name: str, link: Link) -> None:
+    if link.rate_bit_s:
+        share = (link.mtu_bytes - _INNER_HEADERS) / (link.mtu_bytes + _FRAME_HEADER)
+        rates[name] = link.rate_bit_s / 8 * share
+
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 _WIDTH = 100
@@ -95,7 +265,7 @@ def stream(
 
     For example: leadline model stream --buffer 32M --link 10Gbit --seen 2M=62M --hops 1 --hops 2
     """
-    from leadline.analysis.models.stream import Stream, by_another, by_latency
+    from leadline.analysis.models.storage import Stream, by_another, by_latency
 
     if (latency is None) == (seen is None):
         raise UsageError("the time of a request is to come from --latency or --seen", "give one of the two")
@@ -139,8 +309,8 @@ def aggregate(
 
     For example: leadline model aggregate --reference castor --protection 8+3 --groups 8
     """
-    from leadline.analysis.models.aggregate import aggregate as computed
-    from leadline.cli.explain.model_wires import wired_of
+    from leadline.analysis.models.links import aggregate as computed
+    from leadline.cli.explain.model import wired_of
 
     counts = {name: int(count) for name, count in number_pairs(primaries, "--primaries", whole=True)}
     said = computed(
@@ -193,7 +363,7 @@ def erasure(
     """
     from dataclasses import replace
 
-    from leadline.analysis.models.coding import coded_rate, costs
+    from leadline.analysis.models.storage import coded_rate, costs
 
     said = costs(bs, protection, stripe_unit)
     if seen:
@@ -227,7 +397,7 @@ def sync(
 
     For example: leadline model sync --rate 1G --object 5M --protection 8+3 --devices 540
     """
-    from leadline.analysis.models.commits import commits
+    from leadline.analysis.models.storage import commits
 
     said = commits(rate, object_bytes, protection, devices, None if commit is None else commit / 1e9)
     _show("sync", said, measured, as_json)
@@ -248,7 +418,7 @@ def metadata(places: tuple[str, ...], in_flight: int, measured: float | None, as
     TIME is the service time of one operation; SERVERS is the number of servers (1), or 0 for a pure delay.
     For example: leadline model metadata --in-flight 16 network=200usx0 mds=120us journal=1msx8
     """
-    from leadline.analysis.models.closed import operations
+    from leadline.analysis.models.law import operations
 
     _show("metadata", operations(stations(places), in_flight), measured, as_json)
 
@@ -263,7 +433,7 @@ def copies(times: tuple[str, ...], cpus: float, copies: int, measured: float | N
 
     For example: leadline model copies 1=813 2=847 4=943 --cpus 4 --copies 6
     """
-    from leadline.analysis.models.copies import run_time
+    from leadline.analysis.models.storage import run_time
 
     seen = {float(name): seconds for name, seconds in number_pairs(times, "N=SECONDS", numbered=True)}
     _show("copies", run_time(seen, cpus, copies), measured, as_json)
@@ -277,7 +447,7 @@ def scaling(rates: tuple[str, ...], measured: float | None, as_json: bool) -> No
 
     For example: leadline model scaling 1=955 2=1878 4=3548 8=5531 16=7500
     """
-    from leadline.analysis.models.scaling import scaling as fitted
+    from leadline.analysis.models.law import scaling as fitted
 
     if measured is not None:
         raise UsageError("--measured has nothing to be held against here", "give the rate as N=RATE")

@@ -32,7 +32,7 @@ def command(path: str, duration: str, no_bpf: bool, as_json: bool) -> None:
     from leadline.cli.answer import answered, give
     from leadline.cli.signals import StopRequest
     from leadline.observe.mounts.mounts import look
-    from leadline.verdict.sections.answer import StudyAnswer
+    from leadline.verdict.sections.section import StudyAnswer
     from leadline.watch.causes import judge
     from leadline.watch.figures import watch_facts
     from leadline.watch.sampler import watch

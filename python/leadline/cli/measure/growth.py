@@ -41,7 +41,7 @@ def _of_sweeps(path: Path, plan: Plan) -> Sequence[str]:
 
     if not sweeps_of(plan.cells):
         return ()
-    from leadline.analysis.knee.sweeps import next_of_sweeps
+    from leadline.analysis.knee import next_of_sweeps
     from leadline.verdict.inputs import tables_of
 
     return next_of_sweeps(plan, tables_of(open_result(path), plan))

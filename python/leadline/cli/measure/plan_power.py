@@ -64,8 +64,11 @@ def enough_lines(study: Study) -> tuple[str, ...]:
 
 
 def _difference(plan: Plan, variation: float, asked: PlannedLevel) -> str:
-    from leadline.analysis.statistics.moderated import BLOCKS
-    from leadline.analysis.statistics.power import smallest_difference, smallest_learned_difference
+    from leadline.analysis.statistics.moderated import (
+        BLOCKS,
+        smallest_difference,
+        smallest_learned_difference,
+    )
 
     found = None
     if plan.blocks in BLOCKS:
@@ -78,7 +81,7 @@ def _difference(plan: Plan, variation: float, asked: PlannedLevel) -> str:
 
 
 def _blocks_for(variation: float, level: float) -> str:
-    from leadline.analysis.statistics.power import blocks_for
+    from leadline.analysis.statistics.moderated import blocks_for
 
     found = blocks_for(_WANTED, variation, level)
     return f"{_WANTED:.0%} takes {found} blocks" if found else f"{_WANTED:.0%} takes more than 100 blocks"
@@ -88,7 +91,7 @@ def _measured(plan: Plan, like: Path, metrics: tuple[str, ...]) -> Mapping[str, 
     """By work: the largest variation of the ratios of what it is asked for, or of the figures themselves
     where the result has one target.
     """
-    from leadline.analysis.statistics.power import block_variation
+    from leadline.analysis.statistics.moderated import block_variation
     from leadline.plan.model import Plan as StoredPlan
     from leadline.store.reader import open_result, require_cells
 

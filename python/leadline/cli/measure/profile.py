@@ -20,10 +20,9 @@ from leadline.errors import StudyError, UsageError
 
 if TYPE_CHECKING:
     from leadline.analysis.sensitivity import SensitivityFit
-    from leadline.causal.elsewhere import LatencyThere
-    from leadline.causal.judge import Elsewhere
+    from leadline.causal.judge import Elsewhere, LatencyThere
     from leadline.causal.model import CausalProfile
-    from leadline.causal.profiling import ProfileAsked
+    from leadline.causal.runs import ProfileAsked
 
 
 @click.command(
@@ -90,7 +89,7 @@ def command(
     leadline profile --from p.json --at metadata=3ms,read=1ms
     leadline profile --from p.json --like profile-of-the-other-mount.json
     """
-    from leadline.causal.elsewhere import typed_latencies
+    from leadline.causal.judge import typed_latencies
 
     if (stored is None) == (not words):
         raise UsageError("it takes a command, or --from with a profile", "see leadline profile --help")
@@ -98,7 +97,7 @@ def command(
         raise UsageError("--at and --like both say what calls take elsewhere", "give one of them")
     there = (typed_latencies(at), "") if at is not None else _recorded(like)
     if stored is not None:
-        from leadline.causal.document import read_profile
+        from leadline.causal.judge import read_profile
 
         return _conclude(read_profile(stored), there, None, as_json=as_json)
     require_room()
@@ -109,7 +108,7 @@ def command(
 
 
 def _recorded(like: Path | None) -> tuple[dict[str, LatencyThere], str]:
-    from leadline.causal.elsewhere import recorded_latencies
+    from leadline.causal.judge import recorded_latencies
 
     return ({}, "") if like is None else recorded_latencies(like)
 
@@ -118,10 +117,9 @@ def _asked(
     texts: tuple[str | None, str, str], blocks: int, seed: int, below: Sequence[str], words: tuple[str, ...]
 ) -> ProfileAsked:
     from leadline import units
-    from leadline.causal.elsewhere import class_names
+    from leadline.causal.judge import class_names
     from leadline.causal.model import CLASSES
-    from leadline.causal.profiling import ProfileAsked, delays_of
-    from leadline.causal.runs import places_below
+    from leadline.causal.runs import ProfileAsked, delays_of, places_below
     from leadline.observe.hang_guard import in_fork
 
     classes, delay, longest = texts
@@ -138,8 +136,7 @@ def _profile(asked: ProfileAsked, out: Path | None) -> CausalProfile:
     from dataclasses import replace
 
     from leadline._core import version
-    from leadline.causal.profiling import profile
-    from leadline.causal.runs import DelayedProgram
+    from leadline.causal.runs import DelayedProgram, profile
     from leadline.observe.hang_guard import in_fork
     from leadline.tracing.sources.launch import resolve
     from leadline.tracing.sources.preload import cannot_follow, library
@@ -186,8 +183,7 @@ def _conclude(
     profile: CausalProfile, there: tuple[dict[str, LatencyThere], str], out: Path | None, *, as_json: bool
 ) -> int:
     """Judge, keep and print it; what was interrupted is said by the exit code, too."""
-    from leadline.causal.document import to_document, to_text
-    from leadline.causal.judge import judge, predict_elsewhere
+    from leadline.causal.judge import judge, predict_elsewhere, to_document, to_text
 
     fit = judge(profile)
     if out is not None:

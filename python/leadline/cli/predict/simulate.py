@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from leadline.cli.console import echo_text
-from leadline.cli.explain.model_wires import cables_of
+from leadline.cli.explain.model import cables_of
 from leadline.cli.options import AskedPath, WrittenPath, out_option
 from leadline.errors import SpecError, UsageError
 from leadline.simulation.model import SimulatedCluster

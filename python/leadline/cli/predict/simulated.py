@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Any
 from leadline.cli.answer import answered
 from leadline.units import format_duration, format_iops, format_rate
 from leadline.verdict.model import FigureRow, FigureTable, Findings, Quantity
-from leadline.verdict.sections.answer import StudyAnswer
 from leadline.verdict.sections.charts import AmountLine, AmountLines, PlacesChain, PlaceUse, ShadedSpan
-from leadline.verdict.sections.section import Facts, Item, Panels, Section, Words
+from leadline.verdict.sections.section import Facts, Item, Panels, Section, StudyAnswer, Words
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -15,8 +15,7 @@ from leadline.sizing.moved import Inputs, degraded_of, sensitivity
 from leadline.sizing.request import AskedSizing, shown_works
 from leadline.units import format_duration, format_number, format_rate, format_size
 from leadline.verdict.model import FigureRow, FigureTable, Findings, Quantity
-from leadline.verdict.sections.answer import StudyAnswer
-from leadline.verdict.sections.section import Item, Section, Words
+from leadline.verdict.sections.section import Item, Section, StudyAnswer, Words
 
 if TYPE_CHECKING:
     from leadline.cli.predict.measured import MeasuredRates

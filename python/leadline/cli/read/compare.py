@@ -10,7 +10,6 @@ import click
 
 from leadline.cli.console import complain, echo, echo_text, make_console
 from leadline.cli.options import AskedPath, across_jobs_option, complete_result
-from leadline.errors import UsageError
 
 if TYPE_CHECKING:
     from leadline.verdict.model import Comparison
@@ -44,11 +43,9 @@ def command(
     from leadline import units
     from leadline.store.reader import open_result
     from leadline.verdict.comparisons.two_results import apart_from_figures, compare_results, in_common
-    from leadline.verdict.kinds import known_metrics
+    from leadline.verdict.kinds import refuse_unknown
 
-    for metric in metrics:
-        if metric not in known_metrics():
-            raise UsageError(f"no metric is called {metric!r}", f"use one of: {', '.join(known_metrics())}")
+    refuse_unknown(metrics)
     sides = open_result(base), open_result(other)
     found = compare_results(*sides, metrics, units.parse_percent(margin) / 100, across_jobs=across_jobs)
     notes, shared = apart_from_figures(*sides), in_common(*sides)

@@ -15,7 +15,6 @@ from leadline.cli.files import write_file
 from leadline.cli.gate_options import allow_undecided_option
 from leadline.cli.main import EXIT_GATE, EXIT_GOOD, EXIT_INVALID, EXIT_UNDECIDED
 from leadline.cli.options import AskedPath, WrittenPath, across_jobs_option, complete_result
-from leadline.errors import UsageError
 
 if TYPE_CHECKING:
     from leadline.verdict.model import Regression
@@ -55,11 +54,9 @@ def command(
     from leadline import units
     from leadline.store.reader import open_result
     from leadline.verdict.comparisons.two_results import check_regression
-    from leadline.verdict.kinds import known_metrics
+    from leadline.verdict.kinds import refuse_unknown
 
-    for metric in metrics:
-        if metric not in known_metrics():
-            raise UsageError(f"no metric is called {metric!r}", f"use one of: {', '.join(known_metrics())}")
+    refuse_unknown(metrics)
     allowed = units.parse_percent(allow) / 100
     sides = open_result(baseline), open_result(new)
     found = check_regression(*sides, metrics, allowed, across_jobs=across_jobs)

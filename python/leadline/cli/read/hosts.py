@@ -40,13 +40,11 @@ def command(
     from leadline import units
     from leadline.store.reader import open_result
     from leadline.verdict.comparisons.hosts import compare_hosts, host_view
-    from leadline.verdict.kinds import known_metrics
+    from leadline.verdict.kinds import refuse_unknown
 
     if len(results) < 2:
         raise UsageError("two results at least are needed", "Name one result of each host.")
-    for metric in metrics:
-        if metric not in known_metrics():
-            raise UsageError(f"no metric is called {metric!r}", f"use one of: {', '.join(known_metrics())}")
+    refuse_unknown(metrics)
     views, problems = [], []
     for path in results:
         try:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,11 +14,13 @@ import click
 
 from leadline.cli.console import complain, echo
 from leadline.cli.options import AskedOrAddress, AskedPath, WrittenPath, out_option, place_for
+from leadline.errors import UsageError
 from leadline.units import quoted
 
 if TYPE_CHECKING:
     from leadline.published.document import Published
     from leadline.tracing.tables import TraceTables
+    from leadline.workflows.reading import Workflow
 
 
 @click.group(
@@ -43,11 +48,11 @@ def published(source: Path, out: Path) -> None:
     text = read_source(source)
     document = read_published(text, str(source))
     _check_formulas(document)
-    details = {"created": datetime.now(UTC).isoformat(timespec="seconds"), "version": version()}
+    details = {"created": _now(), "version": version()}
     write_published(out, text, document, details, time.time_ns)
     findings = published_findings(open_result(out))
     echo(findings.statements[0].text)
-    echo(f"result: {out.resolve()}; read it with: leadline show {quoted(out)}")
+    _say_place(out)
 
 
 @command.command("result", short_help="leadline results of other machines, as checked copies")
@@ -117,9 +122,66 @@ def opencast(
     taken from LEADLINE_OPENCAST_USER and LEADLINE_OPENCAST_PASSWORD, or from netrc. See
     docs/import-opencast.md.
     """
-    from leadline.cli.read.import_opencast import import_opencast
+    from leadline import units
+    from leadline._core import version
+    from leadline.store.reader import open_result
+    from leadline.workflows.findings import workflow_findings
+    from leadline.workflows.reading import parse_moment
+    from leadline.workflows.store import write_workflows
 
-    import_opencast(source, out, since_change, size, timeout, retries)
+    _refuse_existing(out)
+    change_ns = None if since_change is None else parse_moment(since_change, "--since-change")
+    given_bytes = None if size is None else units.parse_size(size)
+    timeout_s = units.parse_duration(timeout) / 1e9
+    if timeout_s <= 0:
+        raise UsageError(f"--timeout {timeout}: no time at all", "write for example: --timeout 30s")
+    found = _unique([one for answer in _answers(source, timeout_s, retries) for one in answer])
+    if not found:
+        raise UsageError(f"{source} has no workflow", "ask for others")
+    if given_bytes:
+        found = [one if one.bytes else replace(one, bytes=given_bytes) for one in found]
+    details = {
+        "title": f"Opencast: {len(found)} workflow{'' if len(found) == 1 else 's'}",
+        "created": _now(),
+        "version": version(),
+        "imported": {"kind": "opencast", "source": source},
+        "since_change_ns": change_ns,
+    }
+    write_workflows(out, found, details, time.time_ns)
+    findings = workflow_findings(open_result(out))
+    for one in findings.statements:
+        if one.tone == "headline" or one.says in ("workflows_changed", "workflows_on_one_side"):
+            echo(one.text)
+    _say_place(out)
+
+
+def _answers(source: str, timeout_s: float, retries: int) -> Iterator[Sequence[Workflow]]:
+    from leadline.observe.host.platform import Patience, fetch_all
+    from leadline.workflows.reading import read_workflows
+
+    if "://" in source:
+        for address, text in fetch_all(source, os.environ, Patience(timeout_s, retries)):
+            yield read_workflows(text, address)
+    else:
+        yield read_workflows(_read(Path(source)), source)
+
+
+def _read(path: Path) -> str:
+    from leadline.observe.host.platform import ANSWER_BYTES_MAX
+
+    try:
+        with path.open("rb") as file:
+            data = file.read(ANSWER_BYTES_MAX + 1)
+    except OSError as error:
+        raise UsageError(f"{path} cannot be read: {error.strerror}", "name a file, or an address") from None
+    if len(data) > ANSWER_BYTES_MAX:
+        raise UsageError(f"{path} is larger than {ANSWER_BYTES_MAX >> 20} MiB", "split it")
+    return data.decode("utf-8", "replace")
+
+
+def _unique(found: Sequence[Workflow]) -> list[Workflow]:
+    """Pages shift while a platform works: a workflow that was met twice counts once, as it was met last."""
+    return list({one.id: one for one in found}.values())
 
 
 @command.command("fio", short_help="fio results, JSON")
@@ -133,9 +195,34 @@ def fio(sources: tuple[Path, ...], out: Path, target: str) -> None:
     from fio's bins. --target NAME lets `leadline compare` match a result of that target. See docs/fio-
     results.md.
     """
-    from leadline.cli.read.import_fio import import_fio
+    from leadline._core import version
+    from leadline.foreign import foreign_text, read_plain, reading
+    from leadline.imported.fio import BYTES_MAX, read_fio
+    from leadline.imported.fio_jobs import fio_cells
+    from leadline.imported.made import source_of, write_imported
+    from leadline.report.format import printable
+    from leadline.study.target import check_name
 
-    import_fio(sources, out, target)
+    check_name(target)
+    _refuse_existing(out)
+    reports, texts = [], {}
+    for place, path in enumerate(sources, start=1):
+        with reading(path, "write it with: fio --output-format=json+ --output=FILE", UsageError):
+            text = foreign_text(read_plain(path, BYTES_MAX))
+            reports.append(read_fio(text))
+        texts[f"{path.name}" if path.name not in texts else f"{path.name} ({place})"] = text
+    with reading(sources[0], "import files of the same job file", UsageError):
+        cells = fio_cells(reports)
+    source = source_of("fio", reports[0].version, texts)
+    created = _now()
+    write_imported(out, source, cells, target, {"created": created, "version": version()}, time.time_ns)
+    notes = dict.fromkeys(note for cell in cells for trial in cell.trials for note in trial.said["notes"])
+    for note in notes:
+        echo(printable(f"NOTE: {note}"), err=True)
+    jobs = f"{len(cells)} job{'' if len(cells) == 1 else 's'}"
+    files = f"{len(reports)} block{'' if len(reports) == 1 else 's'}"
+    echo(printable(f"{source.version}: {jobs} in {files}"))
+    _say_place(out)
 
 
 _LINK = click.option("--link", metavar="RATE", help="Rate of the links in between, for example '100 Gb/s'.")
@@ -150,9 +237,7 @@ def elbencho(source: Path, out: Path, link: str | None) -> None:
 
     See docs/import-benchmarks.md.
     """
-    from leadline.cli.read.import_benchmarks import import_benchmark
-
-    import_benchmark("elbencho", source, out, link)
+    _import_benchmark("elbencho", source, out, link)
 
 
 @command.command("io500", short_help="The summary of an IO500 run")
@@ -164,9 +249,47 @@ def io500(source: Path, out: Path, link: str | None) -> None:
 
     See docs/import-benchmarks.md.
     """
-    from leadline.cli.read.import_benchmarks import import_benchmark
+    _import_benchmark("io500", source, out, link)
 
-    import_benchmark("io500", source, out, link)
+
+def _import_benchmark(program: str, source: Path, out: Path, link: str | None) -> None:
+    """A file's figures as a result of published ones; then what does not agree."""
+    from leadline._core import version
+    from leadline.foreign import foreign_text, read_plain, reading
+    from leadline.published.checks import tested
+    from leadline.published.document import read_published
+    from leadline.published.findings import published_findings
+    from leadline.published.store import write_published
+    from leadline.report.format import printable
+    from leadline.store.reader import open_result
+
+    _refuse_existing(out)
+    file, bytes_max, make = _reader(program, source)
+    with reading(file, f"name what {program} wrote", UsageError):
+        text = make(foreign_text(read_plain(file, bytes_max)), source.name, link)
+        document = read_published(text, str(file))
+        doubts = [one.doubt for one in tested(document) if one.doubt]
+    details: dict[str, Any] = {
+        "created": _now(),
+        "version": version(),
+        "imported": {"kind": program, "files": [source.name]},
+    }
+    write_published(out, text, document, details, time.time_ns)
+    for doubt in doubts:
+        echo(printable(f"DOUBTFUL: {doubt.text}"), err=True)
+    echo(published_findings(open_result(out)).statements[0].text)
+    _say_place(out)
+
+
+def _reader(program: str, source: Path) -> tuple[Path, int, Callable[[str, str, str | None], str]]:
+    from leadline.imported import elbencho, io500
+
+    if program == "io500":
+        file = source / io500.SUMMARY if source.is_dir() else source
+        # A directory may have summaries of several runs, whose names have the time; logs are of one of them.
+        logs = io500.read_logs(file.parent) if file.name == io500.SUMMARY else {}
+        return file, io500.BYTES_MAX, lambda text, name, rate: io500.io500_document(text, name, rate, logs)
+    return source, elbencho.BYTES_MAX, elbencho.elbencho_document
 
 
 _OUT = out_option("Directory of the result.  [default: leadline-trace-TIME]")
@@ -209,7 +332,7 @@ def _store_trace(tables: TraceTables, sources: tuple[Path, ...], kind: str, out:
 
     path = place_for(out, "trace")
     details: dict[str, Any] = {
-        "created": datetime.now(UTC).isoformat(timespec="seconds"),
+        "created": _now(),
         "version": version(),
         "imported": {"kind": kind, "files": [source.name for source in sources]},
     }
@@ -218,7 +341,7 @@ def _store_trace(tables: TraceTables, sources: tuple[Path, ...], kind: str, out:
     for warning in (*tables.warnings, *tables.extra.get("time_doubts", ())):
         echo(f"NOTE: {warning}", err=True)
     echo(printable(f"{tables.source}: {len(by_life(tables.processes)):,} processes"))
-    echo(f"result: {path.resolve()}; read it with: leadline show {quoted(path)}")
+    _say_place(path)
 
 
 def _check_formulas(document: Published) -> None:
@@ -228,3 +351,16 @@ def _check_formulas(document: Published) -> None:
 
     tested(document)
     judge_claims(document, ())
+
+
+def _refuse_existing(out: Path) -> None:
+    if out.exists():
+        raise UsageError(f"{out} exists already", "name another --out")
+
+
+def _say_place(out: Path) -> None:
+    echo(f"result: {out.resolve()}; read it with: leadline show {quoted(out)}")
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="seconds")

@@ -199,7 +199,7 @@ def _print(name: str, series: _Points, notes: tuple[str, ...], console: Console,
     from rich.table import Table
     from rich.text import Text
 
-    from leadline.analysis.statistics.trend import thinned
+    from leadline.analysis.statistics.drift import thinned
     from leadline.report.format import printable
     from leadline.units import format_quantity
 
@@ -246,7 +246,7 @@ def _listed(found: Sequence[object], between: str = ", ") -> str:
 
 
 def _shift_words(usable: Sequence[tuple[Indexed, float]], unit: str) -> str:
-    from leadline.analysis.statistics.trend import POINTS_MIN, level_shift
+    from leadline.analysis.statistics.drift import POINTS_MIN, level_shift
     from leadline.units import format_quantity
 
     shift = level_shift([value for _, value in usable])
@@ -265,7 +265,7 @@ def _shift_words(usable: Sequence[tuple[Indexed, float]], unit: str) -> str:
 
 
 def _as_json(figure: str, series: dict[str, _Points], notes: dict[str, tuple[str, ...]]) -> dict[str, Any]:
-    from leadline.analysis.statistics.trend import level_shift
+    from leadline.analysis.statistics.drift import level_shift
 
     found = []
     for name, one in series.items():

@@ -9,8 +9,7 @@ from leadline.report import format as fmt
 from leadline.report.charts.parts import PALETTE, Chart, marks, name_axis, nominal, panel, quantitative, tips
 from leadline.report.screen_table import INVALID, comparable, short_figure, short_marks
 from leadline.verdict.model import UNUSABLE, FigureTable, Findings, outcome_words
-from leadline.verdict.sections.answer import AskedFigure, StudyAnswer
-from leadline.verdict.sections.section import TextTable
+from leadline.verdict.sections.section import AskedFigure, StudyAnswer, TextTable
 
 _ROW = 26
 _FARTHEST = 1000.0  # a ratio beyond it is drawn there

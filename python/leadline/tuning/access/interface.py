@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 from leadline.errors import RefusedChangeError
-from leadline.tuning.settings import Setting, SettingPlace
+from leadline.tuning.changes import SettingPlace
+from leadline.tuning.settings import Setting
 from leadline.tuning.surroundings import TunedSurroundings
 
 Origin = Literal["set", "default", ""]

@@ -19,7 +19,7 @@ from leadline.verdict.comparisons.deciding import FEW_BLOCKS, LARGEST, MOST_BLOC
 from leadline.verdict.interface import KindAnswer
 from leadline.verdict.kinds import metric_kind, metric_part
 from leadline.verdict.model import UNUSABLE, Cell, Comparison, Quantity, TargetView, part_label
-from leadline.verdict.sections.answer import AskedFigure, NextStep, StudyAnswer
+from leadline.verdict.sections.section import AskedFigure, NextStep, StudyAnswer
 
 
 def wider(undecided: Sequence[Comparison], seconds: float | None) -> NextStep | None:

@@ -26,7 +26,7 @@ from leadline.verdict.certainty import clauses, factor_words, named, split, time
 from leadline.verdict.comparisons.deciding import Pair, decide
 from leadline.verdict.kinds import metric_kind
 from leadline.verdict.model import UNUSABLE, Comparison, worst
-from leadline.verdict.sections.answer import AskedFigure
+from leadline.verdict.sections.section import AskedFigure
 
 WORKS_MIN = 6
 BLOCKS_MIN = 3

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from leadline.analysis.statistics.level_shift import TrialShift
+from leadline.analysis.statistics.drift import TrialShift
 from leadline.plan.model import PlannedCell
 from leadline.store.tables import TrialRow
 from leadline.study.target import TargetFacts

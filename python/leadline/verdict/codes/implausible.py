@@ -11,8 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import product
 
 from leadline.analysis.cells import CellTable, compare_cells
-from leadline.analysis.chain import JOINED, travel_read
-from leadline.analysis.origin import Bytes, bytes_read, bytes_written
+from leadline.analysis.chain import JOINED, Bytes, bytes_read, bytes_written, travel_read
 from leadline.analysis.statistics.means import Estimate
 from leadline.plan.model import PlannedCell
 from leadline.store.tables import TrialRow

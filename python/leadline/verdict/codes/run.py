@@ -8,7 +8,7 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from leadline.analysis.statistics.level_shift import TrialShift
+from leadline.analysis.statistics.drift import TrialShift
 from leadline.units import format_duration, format_quantity
 from leadline.verdict.codes.case import Case, Rule
 from leadline.verdict.codes.catalogue import catalogue

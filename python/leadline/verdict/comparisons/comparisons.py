@@ -10,8 +10,8 @@ from dataclasses import dataclass, replace
 
 from leadline.analysis.cells import CellTable, compare_cells
 from leadline.analysis.statistics.drift import FEWEST_BLOCKS, Change, find_changes
+from leadline.analysis.statistics.intervals import ALPHA
 from leadline.analysis.statistics.means import Ratio
-from leadline.analysis.statistics.multiplicity import ALPHA
 from leadline.plan.model import PlannedCell
 from leadline.units import format_number, format_quantity
 from leadline.verdict.comparisons.deciding import Pair, decide

@@ -10,10 +10,9 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from leadline.analysis.statistics.lopsided import lopsided
+from leadline.analysis.statistics.intervals import ALPHA, discovery_levels, holm_levels, lopsided
 from leadline.analysis.statistics.means import Estimate, Ratio
-from leadline.analysis.statistics.multiplicity import ALPHA, discovery_levels, holm_levels
-from leadline.analysis.statistics.power import smallest_difference
+from leadline.analysis.statistics.moderated import smallest_difference
 from leadline.units import format_duration
 from leadline.verdict.certainty import confidence_words
 from leadline.verdict.kinds import metric_kind, metric_part

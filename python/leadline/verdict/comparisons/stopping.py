@@ -21,8 +21,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from leadline.analysis.cells import CellTable, cell_metrics
-from leadline.analysis.statistics.multiplicity import ALPHA, ALPHA_AFTER_LOOKS
-from leadline.analysis.statistics.power import block_variation, blocks_for
+from leadline.analysis.statistics.intervals import ALPHA, ALPHA_AFTER_LOOKS
+from leadline.analysis.statistics.moderated import block_variation, blocks_for
 from leadline.plan.model import Plan, PlannedCell
 from leadline.verdict.comparisons.comparisons import (
     PRIMARY_WEIGHT,

@@ -10,8 +10,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
+from leadline.analysis.statistics.intervals import holm_levels
 from leadline.analysis.statistics.means import Ratio
-from leadline.analysis.statistics.multiplicity import holm_levels
 from leadline.errors import ResultError
 from leadline.store.reader import Result
 from leadline.store.tables import LatencyRow, TrialRow

@@ -13,16 +13,18 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from leadline.analysis.cells import CellTable
-from leadline.analysis.statistics.contrasts import (
+from leadline.analysis.statistics.means import (
+    ALPHA,
+    Estimate,
     FactorPair,
     Levels,
+    Ratio,
     contrast,
     is_clear,
     pairs_told,
     with_both_or_none,
     with_factor,
 )
-from leadline.analysis.statistics.means import ALPHA, Estimate, Ratio
 from leadline.errors import ResultError
 from leadline.plan.model import PlannedCell
 from leadline.verdict.comparisons.comparisons import PRIMARY_WEIGHT, wanted_metrics, weight_of

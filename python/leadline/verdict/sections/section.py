@@ -1,4 +1,5 @@
-"""What a report is made of besides its cells: sections of words, tables, facts and charts, as frozen values.
+"""What a report is made of besides its cells: sections of words, tables, facts and charts, and what stands
+on the first screen, as frozen values.
 
 Verdicts make them, renderers walk them: neither knows the other, so that a new section is in every report.
 """
@@ -9,8 +10,76 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from leadline.verdict.model import FigureTable, State
-from leadline.verdict.sections.charts import Chart
+from leadline.verdict.model import Comparison, FigureTable, Quantity, State
+from leadline.verdict.sections.charts import Chart, StageBars, StageSpan
+
+
+@dataclass(frozen=True)
+class AskedFigure:
+    """What a work is asked for on one target, and how it compares; no comparison where it is the base.
+
+    `work` is the name of its row: with the operation or the metric, where a work is asked for several.
+    `leads`: the work is asked for it; else it explains what leads, as the stages of a pipeline do.
+    """
+
+    work: str
+    target: str
+    cell: str
+    metric: str
+    quantity: Quantity
+    state: State
+    comparison: Comparison | None = None
+    leads: bool = True
+    higher_is_better: bool = True
+
+
+@dataclass(frozen=True)
+class NextStep:
+    """What to do next, and how long that takes where it is known."""
+
+    text: str
+    seconds: float | None = None
+
+
+@dataclass(frozen=True)
+class StudyAnswer:
+    """`against` says what ratios are to, empty without any; `matrix` stands in the figures' place on the
+    screen, and without them has the picture, too.
+
+    `run_seconds` is how long the study took, where it is known. `said` are sentences below the answer, the
+    most important first; `sound` is what is said of one that nothing casts doubt on.
+    """
+
+    question: str
+    text: str
+    figures: tuple[AskedFigure, ...] = ()
+    against: str = ""
+    matrix: FigureTable | TextTable | None = None
+    steps: tuple[NextStep, ...] = ()
+    run_seconds: float | None = None
+    said: tuple[str, ...] = ()
+    sound: str = ""
+
+
+_NOTE = "One trial of each target on one scale of time: a bar for each operation, from its start to its end."
+
+
+def stages_section(
+    tables: tuple[FigureTable, ...], spans: tuple[StageSpan, ...], note: str = _NOTE
+) -> Section:
+    """Its tables below the chart, where any stage took a time; `note` says what the chart shows."""
+    drawn = any(span.end_s > 0 for span in spans)
+    chart = (Panels(((StageBars("stages", spans),),), note=note, legend=True, still=True),) if drawn else ()
+    document = {"tables": tables, "points": [], "models": [], "stages": spans}
+    return Section(
+        name="copies",
+        title="Operation by operation",
+        parts=(*chart, *tables),
+        short="Operations",
+        json={"application": document},
+        in_csv=False,
+    )
+
 
 Clean = Callable[[Any], Any]
 

@@ -9,9 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import fmean, median
 
-from leadline.analysis.knee.knee import Knee, find_knee
-from leadline.analysis.knee.surface import Place
-from leadline.analysis.knee.sweeps import MeasuredSweep, measured_sweeps
+from leadline.analysis.knee import Knee, MeasuredSweep, Place, find_knee, measured_sweeps
 from leadline.analysis.statistics.means import typical
 from leadline.plan.model import PlannedCell
 from leadline.store.tables import SeriesRow, TrialRow

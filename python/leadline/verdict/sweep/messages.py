@@ -9,8 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from statistics import median
 from typing import Any
 
-from leadline.analysis.knee.knee import Knee
-from leadline.analysis.knee.surface import Place
+from leadline.analysis.knee import Knee, Place
 from leadline.units import GIB, KIB, MIB, format_latency, format_number, format_quantity
 from leadline.verdict.interface import KindAnswer
 from leadline.verdict.model import FigureRow, FigureTable, Quantity, State, Statement, worst

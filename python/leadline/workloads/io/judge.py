@@ -7,12 +7,12 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from leadline.analysis.costs import add_costs
 from leadline.analysis.metrics import (
     COST_METRICS,
     LARGE_BLOCK_BYTES,
     LATENCY_METRICS,
     Measured,
+    add_costs,
     add_latency,
     cpu_per_operation,
     nothing_done,

@@ -10,12 +10,12 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from leadline import units
-from leadline.analysis.costs import add_costs
 from leadline.analysis.metrics import (
     COST_METRICS,
     LARGE_BLOCK_BYTES,
     LATENCY_METRICS,
     Measured,
+    add_costs,
     add_latency,
     cpu_per_operation,
 )

@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from leadline import units
+from leadline.analysis.chain import Bytes
 from leadline.analysis.metrics import Measured, MetricKind
-from leadline.analysis.origin import Bytes
 from leadline.store.own import StageRow, read_stages
 from leadline.store.tables import LatencyRow, TrialRow
 from leadline.verdict.interface import ColdInput, KindAnswer, OwnCells

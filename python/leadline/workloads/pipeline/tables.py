@@ -28,8 +28,7 @@ from leadline.verdict.model import (
     worst,
 )
 from leadline.verdict.sections.charts import StageSpan
-from leadline.verdict.sections.section import Section
-from leadline.verdict.sections.stages import stages_section
+from leadline.verdict.sections.section import Section, stages_section
 from leadline.workloads.pipeline.job import PipelineJob
 
 WHOLE = "the whole"

@@ -8,8 +8,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from leadline.analysis.cells import worst_trial
+from leadline.analysis.chain import Bytes
 from leadline.analysis.metrics import LATENCY_METRICS, Measured, add_latency, cpu_per_operation, nothing_done
-from leadline.analysis.origin import Bytes
 from leadline.store.tables import LatencyRow, TrialRow
 from leadline.units import format_size
 from leadline.verdict.interface import JudgedWork, KindAnswer, Limits, OwnCells

@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from leadline.analysis.costs import add_costs
-from leadline.analysis.metrics import Measured, add_latency, cpu_per_operation, nothing_done
+from leadline.analysis.metrics import Measured, add_costs, add_latency, cpu_per_operation, nothing_done
 from leadline.knowledge.tables import numbers
 from leadline.store.own import Acks, read_acks
 from leadline.store.tables import LatencyRow, TrialRow

@@ -1,0 +1,1 @@
+"""`leadline tune audit`: what it is for, how hosts are asked, and what is printed."""

@@ -1,0 +1,1 @@
+"""What a proof of settings needs beside its verb."""
