@@ -210,5 +210,6 @@ deb-rpm-test: deb-rpm ## The .deb and the .rpm in fresh root trees: installed, u
 image: deb-rpm ## A container image with Ceph's client libraries, as an OCI archive in target/packaging/dist (root)
 	@tools/packaging/image.sh
 
-install-test: bundle ## The bundle in fresh root trees of Debian 11, 12, 13 and sid: installed, used and removed (root)
+install-test: bundle ## The bundle in fresh root trees of Debian 11 to sid: installed, used, removed; on hosts with SSH alone (root)
 	@tools/packaging/install_test.sh
+	@tools/packaging/hosts_test.sh
