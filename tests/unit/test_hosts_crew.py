@@ -315,3 +315,11 @@ def test_space_that_all_hosts_take_together() -> None:
 def test_no_path_of_a_host_leads_elsewhere(path: str) -> None:
     with pytest.raises(ResultError, match="no file of a result"):
         checked_path(path)
+
+
+def test_a_command_is_neither_written_to_a_manifest_nor_taken_from_one() -> None:
+    asked = HostsAsked((HostAsked("a", through=("leadline", "lab", "exec", "a")),))
+    plain = json.loads(json.dumps(asked.as_json()))
+    assert "through" not in plain["hosts"][0]
+    plain["hosts"][0]["through"] = ["rm", "-r", "/"]
+    assert HostsAsked.from_json(plain).hosts[0].through == ()
