@@ -1,7 +1,6 @@
 //! What each thread of a trial does: the hot loop. In the measured interval it allocates nothing, takes no
 //! lock (but at the end of an interval), and reads the clock once per batch.
 
-mod blocking;
 mod meter;
 mod queued;
 mod settle;

@@ -2,7 +2,7 @@
 //!
 //! While the engine works, SIGINT and SIGTERM are only noted, in Rust: nothing of Python runs in a trial.
 
-use leadline_engine::sys::signal::{SignalWatch, pass_on};
+use leadline_engine::sys::process::{SignalWatch, pass_on};
 use leadline_engine::{EngineError, Interrupts};
 use pyo3::prelude::*;
 

@@ -5,11 +5,8 @@
 
 mod job;
 mod runner;
-mod shared;
 mod steps;
-mod summary;
 mod thread;
-mod tree;
 
 pub use job::{FORMAT, MetadataJob};
 pub use runner::run;

@@ -1,28 +1,30 @@
-//! The trial of a metadata job, in the runner's hands: step after step, each in all threads.
+//! The trial of a metadata job, in the runner's hands: step after step, each in all threads, what these share, and the
+//! summary, in which an operation takes a direction's place.
 
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, Ordering};
+use std::sync::{Condvar, Mutex};
 use std::time::{Duration, Instant};
 
 use leadline_record::{RecordError, Writer};
 use serde::Serialize;
-use serde_json::Value;
+use serde_json::{Map, Value, json};
 
 use super::job::MetadataJob;
-use super::shared::{Lap, Shared};
 use super::steps::{self, CONNECT, MAKE_TREE, Step};
-use super::summary::{Phase, Summary, ThreadSum};
 use super::thread;
 use crate::Interrupts;
 use crate::error::EngineError;
+use crate::pattern::Pattern;
 use crate::sys::clock::Clock;
-use crate::trial::Ending;
+use crate::sys::process::CpuTime;
 use crate::trial::context::lock;
-use crate::trial::parts::{Pending, Upto};
-use crate::trial::progress::Progress;
+use crate::trial::parts::{Parts, Pending, Upto};
+use crate::trial::runner::Progress;
 use crate::trial::runner::{self, Crew, Runner, Terms, Trial};
 use crate::trial::watch::{Alarm, DRAIN_AFTER_SIGNAL};
+use crate::trial::{Ending, ThreadRow, threads_json};
 use crate::volume::names::Operation;
 
 /// Runs `job`, writing its record to `record_path` as it goes; returns the summary.
@@ -227,6 +229,180 @@ impl Trial for MetadataTrial<'_> {
         };
         let keys = summary.keys(ending);
         Ok((self.writer, keys))
+    }
+}
+
+/// All passes of one operation. `elapsed_ns` is from the first thread's start to the last one's end, pass by pass.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Phase {
+    pub operations: u64,
+    pub bytes: u64,
+    pub elapsed_ns: u64,
+    /// Processor time of the threads.
+    pub cpu_ns: u64,
+}
+
+/// What one thread did in measured phases.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct ThreadSum {
+    operations: u64,
+    bytes: u64,
+    active_ns: u64,
+    done_ns: u64,
+    cpu: CpuTime,
+}
+
+impl ThreadSum {
+    pub fn add(&mut self, lap: &Lap) {
+        self.operations += lap.operations;
+        self.bytes += lap.bytes;
+        self.active_ns += lap.ended_ns.saturating_sub(lap.begun_ns);
+        self.done_ns = lap.ended_ns;
+        self.cpu.user_ns += lap.cpu.user_ns;
+        self.cpu.system_ns += lap.cpu.system_ns;
+    }
+}
+
+/// What is said of a metadata trial.
+pub struct Summary<'a> {
+    pub operations: &'a [Operation],
+    pub ended_ns: u64,
+    pub phases: BTreeMap<Operation, Phase>,
+    pub threads: Vec<ThreadSum>,
+    pub passes: u64,
+}
+
+impl Summary<'_> {
+    /// What it says beyond every summary. `measured_ns` is the phases' time, without what is done between them.
+    pub fn keys(&self, ending: &Ending) -> Value {
+        let directions = self.directions();
+        let cpu = |part: fn(&CpuTime) -> u64| -> u64 {
+            self.threads.iter().map(|thread| part(&thread.cpu)).sum()
+        };
+        let last_done_ns = if ending.stuck_threads.is_empty() {
+            self.threads.iter().map(|t| t.done_ns).max().unwrap_or(0)
+        } else {
+            self.ended_ns
+        };
+        json!({
+            "ramp_ns": 0,
+            "measured_ns": self.phases.values().map(|phase| phase.elapsed_ns).sum::<u64>(),
+            "first_done_ns": self.threads.iter().map(|t| t.done_ns).min().unwrap_or(0),
+            "last_done_ns": last_done_ns,
+            "directions": directions,
+            "total": directions,
+            "passes": self.passes,
+            "threads": self.thread_rows(),
+            "pacer": Value::Null,
+            "cpu_user_ns": cpu(|cpu| cpu.user_ns),
+            "cpu_system_ns": cpu(|cpu| cpu.system_ns),
+            "verified_blocks": 0,
+            "unwritten_blocks_read": 0,
+            "engine": "metadata",
+            "notes": ending.notes_on_stuck().collect::<Vec<_>>(),
+        })
+    }
+
+    fn directions(&self) -> Value {
+        let row = |operation: &Operation| {
+            let phase = self.phases.get(operation).copied().unwrap_or_default();
+            let value = json!({
+                "operations": phase.operations, "bytes": phase.bytes, "elapsed_ns": phase.elapsed_ns,
+                "cpu_ns": phase.cpu_ns,
+            });
+            (operation.name().to_owned(), value)
+        };
+        Value::Object(self.operations.iter().map(row).collect::<Map<_, _>>())
+    }
+
+    /// Here `busy_share` is the generator's own: the kernel's share is the file system's work.
+    fn thread_rows(&self) -> Value {
+        threads_json(self.threads.iter().map(|thread| ThreadRow {
+            bytes: thread.bytes,
+            operations: thread.operations,
+            done_ns: thread.done_ns,
+            cpu: thread.cpu,
+            busy_ns: thread.cpu.user_ns,
+            within_ns: thread.active_ns,
+        }))
+    }
+}
+
+/// How a thread fared in a step. Times are ns since the trial's start.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Lap {
+    pub begun_ns: u64,
+    pub ended_ns: u64,
+    pub operations: u64,
+    pub bytes: u64,
+    pub cpu: CpuTime,
+}
+
+/// One thread as others see it.
+#[derive(Default)]
+#[repr(align(128))]
+pub struct Hand {
+    pub parts: Mutex<Parts<Operation>>,
+    /// Its last step, by number, and how it went.
+    pub lap: Mutex<Option<(u64, Lap)>>,
+    pub operations: AtomicU64,
+    pub thread_id: AtomicI32,
+    /// True when it has let go of the storage.
+    pub gone: AtomicBool,
+}
+
+/// All that the threads share.
+pub struct Shared {
+    pub job: MetadataJob,
+    pub clock: Clock,
+    pub pattern: Pattern,
+    pub origin_ns: u64,
+    /// Rung when the runner has something to do.
+    pub alarm: Alarm,
+    pub hands: Vec<Hand>,
+    /// The number of the step that is on (from 1); `None` ends the threads.
+    step: Mutex<(u64, Option<Step>)>,
+    begun: Condvar,
+}
+
+impl Shared {
+    pub fn new(job: MetadataJob) -> Self {
+        let clock = Clock::new();
+        let hands = (0..job.numjobs).map(|_| Hand::default()).collect();
+        Self {
+            job,
+            clock,
+            pattern: Pattern::new(true),
+            origin_ns: clock.now_ns(),
+            alarm: Alarm::default(),
+            hands,
+            step: Mutex::new((0, None)),
+            begun: Condvar::new(),
+        }
+    }
+
+    /// Nanoseconds since the trial's start.
+    #[inline(always)]
+    pub fn now_ns(&self) -> u64 {
+        self.clock.now_ns().saturating_sub(self.origin_ns)
+    }
+
+    /// Begins step number `number` in all threads.
+    pub fn begin(&self, number: u64, step: Option<Step>) {
+        *lock(&self.step) = (number, step);
+        self.begun.notify_all();
+    }
+
+    /// The step after number `last`, once it begins.
+    pub fn wait_for_step(&self, last: u64) -> (u64, Option<Step>) {
+        let mut step = lock(&self.step);
+        while step.0 == last {
+            step = self
+                .begun
+                .wait(step)
+                .unwrap_or_else(std::sync::PoisonError::into_inner);
+        }
+        *step
     }
 }
 

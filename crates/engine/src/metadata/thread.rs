@@ -5,9 +5,9 @@ use std::ffi::CString;
 use std::path::Path;
 use std::sync::atomic::Ordering;
 
-use super::shared::{Lap, Shared};
+use super::runner::{Lap, Shared};
+use super::steps::Tree;
 use super::steps::{NOTHING, RENAMED, Step, TREE};
-use super::tree::Tree;
 use crate::error::Failure;
 use crate::histogram::Counts;
 use crate::io::refused;

@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
-use super::job::ReplayJob;
+use super::script::ReplayJob;
 use super::script::{FileEntry, Script};
 use crate::Interrupts;
 use crate::error::EngineError;

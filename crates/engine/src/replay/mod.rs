@@ -5,16 +5,13 @@
 //! threads share, `thread` what each does, `runner` the trial around them, `summary` what is said of it.
 
 mod files;
-mod job;
 mod runner;
 mod script;
-mod shared;
-mod summary;
 #[cfg(test)]
 mod tests;
 mod thread;
 
 pub use files::lay_out;
-pub use job::{FORMAT, ReplayJob};
 pub use runner::run;
 pub use script::Script;
+pub use script::{FORMAT, ReplayJob};

@@ -4,8 +4,8 @@ use leadline_record::Interval;
 use serde_json::{Value, json};
 
 use super::files::lay_out;
-use super::job::ReplayJob;
 use super::runner::run;
+use super::script::ReplayJob;
 use super::script::tests::{call, script};
 use super::script::{Call, Kind};
 

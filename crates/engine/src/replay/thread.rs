@@ -11,9 +11,9 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use super::files::{self, OpenFiles};
-use super::job::Pace;
+use super::runner::Shared;
+use super::script::Pace;
 use super::script::{Call, Class, Kind, ThreadEntry};
-use super::shared::Shared;
 use crate::error::Failure;
 use crate::histogram::Counts;
 use crate::pattern::Stamp;

@@ -2,7 +2,6 @@
 //! engines is a field here; nothing else in the program knows one by its name. What its engines do is in `engines`.
 
 mod cephfs;
-mod engine_name;
 mod local;
 mod location;
 pub(crate) mod nfs;
@@ -24,8 +23,8 @@ use crate::error::EngineError;
 use crate::sys::library::Missing;
 use crate::volume::names::Operation;
 use crate::volume::{Outcome, Volume, VolumeError};
-pub use engine_name::EngineName;
 pub use local::{Local, LocalNames};
+pub use location::EngineName;
 pub use location::Location;
 pub use options::{Choice, Kind, Word, Wrong};
 pub use password::without_password;

@@ -12,6 +12,5 @@ pub mod library;
 pub mod map;
 pub mod metadata;
 pub mod process;
-pub mod signal;
 pub mod smb;
 pub mod xrootd;

@@ -5,17 +5,14 @@
 //! acknowledgements, `shared` what the threads share, `stream` what each does, `runner` the trial around them.
 
 mod acks;
-mod checksum;
 mod flow;
-mod input;
 mod job;
 mod runner;
-mod shared;
 mod stream;
 #[cfg(test)]
 mod tests;
 
 pub use job::{Checksum, FORMAT, Transfer, TransferJob};
+pub use runner::Transfers;
 pub use runner::{lay_out, run};
-pub use shared::Transfers;
 pub use stream::run as run_stream;

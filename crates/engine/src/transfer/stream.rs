@@ -8,9 +8,9 @@ use std::collections::VecDeque;
 use std::sync::atomic::Ordering;
 
 use super::acks::Ack;
-use super::checksum::Checksums;
+use super::flow::Checksums;
 use super::flow::Flow;
-use super::shared::{StreamRow, Transfers};
+use super::runner::{StreamRow, Transfers};
 use crate::blocks::source::sync_of;
 use crate::error::Failure;
 use crate::io::{Completion, Direction, Operation, Queueing, Setup};

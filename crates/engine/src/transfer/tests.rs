@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::acks::MAGIC;
 use super::job::{FORMAT, TransferJob};
-use super::shared::Transfers;
+use super::runner::Transfers;
 use super::{lay_out, run, stream};
 use crate::engines;
 use crate::error::{EngineError, Failure};
@@ -425,7 +425,7 @@ fn requests_that_end_in_any_order_are_summed_up_in_that_of_the_file() {
         stream::run::<Backwards>(&shared, 0);
         assert!(shared.context.alarm.failure().is_none());
         let row = lock(&shared.rows[0]).clone();
-        let mut whole = super::checksum::Checksums::new(shared.job.checksum.unwrap(), size);
+        let mut whole = super::flow::Checksums::new(shared.job.checksum.unwrap(), size);
         whole.add(&content);
         let (hex, bytes) = whole.found();
         assert_eq!((row.checksum, row.checksum_bytes), (Some(hex), bytes));

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use serde::Serialize;
 
 use super::layout::{all_files, volume_of};
-use super::progress::Progress;
+use super::runner::Progress;
 use crate::Interrupts;
 use crate::blocks::ledger::Ledger;
 use crate::blocks::verdict::{Finding, Inspector, Known, Wrong, Wrongs, known, note};

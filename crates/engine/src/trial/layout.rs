@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use serde::Serialize;
 
-use super::progress::Progress;
+use super::runner::Progress;
 use crate::Interrupts;
 use crate::blocks::ledger::Ledger;
 use crate::error::EngineError;

@@ -8,16 +8,12 @@ pub mod check;
 pub mod collector;
 pub mod context;
 pub(crate) mod data;
-mod ending;
 pub mod interval;
 pub mod layout;
 pub mod meeting;
-mod opening;
 pub mod pacer;
 pub(crate) mod parts;
-pub mod progress;
 pub mod runner;
-pub mod summary;
 pub mod watch;
 
-pub use ending::{Ending, ThreadRow, threads_json};
+pub use runner::{Ending, ThreadRow, threads_json};

@@ -7,16 +7,14 @@ use std::time::{Duration, Instant};
 
 use leadline_record::{RecordError, Writer};
 use serde::Serialize;
-use serde_json::Value;
+use serde_json::{Value, json};
 
-use super::ending::Ending;
 use super::meeting::Meeting;
-use super::opening::{create_record, follow_parent, record_error};
-use super::progress::Progress;
 use super::watch::{Alarm, Cause, Watch};
 use crate::Interrupts;
 use crate::error::{EngineError, Failure, FailureKind};
 use crate::sys::clock::{Clock, unix_ns};
+use crate::sys::process::{CpuTime, die_with_parent, offer_line};
 
 /// What a trial keeps to: whoever asked for it lives, it starts when the others do that it meets, and it ends in time.
 #[derive(Debug)]
@@ -250,4 +248,132 @@ pub fn fail_engine(alarm: &Alarm, what: &str) {
         0,
         what,
     ));
+}
+
+/// Binds this process's life to its parent's, where the job names one.
+pub fn follow_parent(parent_pid: Option<i32>) -> Result<(), EngineError> {
+    let Some(parent) = parent_pid else {
+        return Ok(());
+    };
+    die_with_parent(parent).map_err(|_| {
+        EngineError::Other(format!(
+            "the program that asked for this trial (pid {parent}) is gone"
+        ))
+    })
+}
+
+/// Makes the record of a trial that runs `job`.
+pub fn create_record(
+    path: &Path,
+    clock: &Clock,
+    job: &impl Serialize,
+) -> Result<Writer, EngineError> {
+    let header = json!({
+        "format": "leadline.record/1",
+        "version": env!("CARGO_PKG_VERSION"),
+        "clock": clock.name(),
+        "created_unix_ns": unix_ns(),
+        "job": serde_json::to_value(job).unwrap_or(Value::Null),
+    });
+    Writer::create(path, &header).map_err(|error| record_error(error, path))
+}
+
+/// What a record that cannot be written means for the trial.
+pub fn record_error(error: RecordError, path: &Path) -> EngineError {
+    match error {
+        RecordError::Io(error) => EngineError::system(&error, "write the trial record", path),
+        other => EngineError::Other(other.to_string()),
+    }
+}
+
+/// How a trial ended.
+#[derive(Debug)]
+pub struct Ending {
+    pub state: &'static str,
+    pub error: Option<Failure>,
+    pub started_unix_ns: u64,
+    pub stuck_threads: Vec<i32>,
+    pub clock: &'static str,
+}
+
+impl Ending {
+    /// The notes about threads that were left behind.
+    pub fn notes_on_stuck(&self) -> impl Iterator<Item = String> {
+        let words = |thread: &i32| format!("thread {thread} did not come back from the kernel");
+        self.stuck_threads.iter().map(words)
+    }
+
+    /// The whole summary: `own` is what is said of this kind of trial alone.
+    pub fn summary(self, mut own: Value) -> Value {
+        let common = json!({
+            "state": self.state,
+            "error": self.error,
+            "started_unix_ns": self.started_unix_ns,
+            "stuck_threads": self.stuck_threads,
+            "clock": self.clock,
+        });
+        if let (Some(own), Value::Object(common)) = (own.as_object_mut(), common) {
+            own.extend(common);
+        }
+        own
+    }
+}
+
+/// One thread in a summary. Times are ns since the trial's start.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct ThreadRow {
+    pub bytes: u64,
+    pub operations: u64,
+    pub done_ns: u64,
+    pub cpu: CpuTime,
+    /// Of the time `within_ns`, what the thread itself was at work.
+    pub busy_ns: u64,
+    pub within_ns: u64,
+}
+
+/// All threads, as a summary has them.
+pub fn threads_json(rows: impl Iterator<Item = ThreadRow>) -> Value {
+    let row = |(thread, row): (usize, ThreadRow)| {
+        json!({
+            "thread": thread,
+            "bytes": row.bytes,
+            "operations": row.operations,
+            "done_ns": row.done_ns,
+            "cpu_user_ns": row.cpu.user_ns,
+            "cpu_system_ns": row.cpu.system_ns,
+            "busy_share": (row.busy_ns as f64 / row.within_ns.max(1) as f64).min(1.0),
+        })
+    };
+    rows.enumerate().map(row).collect()
+}
+
+const EVERY_NS: u64 = 250_000_000;
+
+/// Says how far a phase is, not more often than every 250 ms.
+#[derive(Debug, Default)]
+pub struct Progress {
+    next_ns: u64,
+}
+
+impl Progress {
+    /// `share` is of the whole phase, 0 to 1.
+    pub fn report(
+        &mut self,
+        phase: &str,
+        elapsed_ns: u64,
+        bytes: u64,
+        operations: u64,
+        share: f64,
+    ) {
+        if elapsed_ns < self.next_ns {
+            return;
+        }
+        self.next_ns = elapsed_ns + EVERY_NS;
+        let share = share.clamp(0.0, 1.0);
+        offer_line(
+            &json!({"event": "progress", "phase": phase, "elapsed_ns": elapsed_ns, "bytes": bytes,
+                    "operations": operations, "share": share})
+            .to_string(),
+        );
+    }
 }

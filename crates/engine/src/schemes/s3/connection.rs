@@ -12,8 +12,8 @@ use hyper_util::rt::TokioIo;
 use rusty_s3::Method;
 use tokio::net::TcpStream;
 
+use super::store;
 use super::store::{Outcome, Problem, Store};
-use super::xml;
 
 /// How long a service may take to take a connection.
 const CONNECT: Duration = Duration::from_secs(5);
@@ -249,7 +249,7 @@ async fn read(
     if good && !answer.words.contains("<Error>") {
         return Ok(answer);
     }
-    let code = xml::first(&answer.words, "Code").unwrap_or_default();
+    let code = store::first(&answer.words, "Code").unwrap_or_default();
     let errno = errno_of(answer.status, &code);
     let words = match (code.as_str(), method) {
         ("", Method::Head) => format!("HTTP status {}", answer.status),

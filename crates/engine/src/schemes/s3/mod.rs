@@ -1,12 +1,9 @@
 //! `s3://`: objects of a bucket over HTTP.
 
 mod connection;
-mod credentials;
-mod names;
 pub mod objects;
 mod store;
 mod volume;
-mod xml;
 
 use std::sync::Arc;
 

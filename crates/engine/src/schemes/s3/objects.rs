@@ -4,8 +4,8 @@ use bytes::Bytes;
 use rusty_s3::Method;
 
 use super::connection::{Connection, Request};
+use super::store;
 use super::store::{Outcome, Problem, Store};
-use super::xml;
 
 fn request<'a>(method: Method, key: &'a str, query: &'a [(&'a str, &'a str)]) -> Request<'a> {
     Request {
@@ -34,7 +34,7 @@ pub async fn put_whole(store: &Store, on: &mut Connection, key: &str, body: Byte
     let begun = on
         .ask(store, request(Method::Post, key, &[("uploads", "")]), None)
         .await?;
-    let upload = xml::first(&begun.words, "UploadId")
+    let upload = store::first(&begun.words, "UploadId")
         .ok_or_else(|| Problem::new(libc::EPROTO, "no UploadId in the answer"))?;
     let done = put_parts(store, on, key, (&upload, body)).await;
     if done.is_err() {
@@ -59,7 +59,7 @@ async fn put_parts(
             body: body.slice(start..body.len().min(start + part_bytes)),
             ..request(Method::Put, key, &query)
         };
-        let etag = xml::escaped(&on.ask(store, part, None).await?.etag);
+        let etag = store::escaped(&on.ask(store, part, None).await?.etag);
         list += &format!("<Part><PartNumber>{number}</PartNumber><ETag>{etag}</ETag></Part>");
     }
     list += "</CompleteMultipartUpload>";
@@ -140,9 +140,9 @@ pub async fn list(
             "the endpoint does not answer as S3 does",
         ));
     }
-    let contents = xml::elements(&answer.words, "Contents");
+    let contents = store::elements(&answer.words, "Contents");
     let keys: Vec<String> = contents
-        .filter_map(|found| xml::first(found, "Key"))
+        .filter_map(|found| store::first(found, "Key"))
         .collect();
     // What is listed may be removed next: an endpoint that knows no prefix must not decide what that is.
     if let Some(other) = keys.iter().find(|key| !key.starts_with(prefix)) {
@@ -154,7 +154,7 @@ pub async fn list(
     if !after.is_empty() && !keys.is_empty() && keys.iter().all(|key| key.as_str() <= after) {
         return Err(Problem::new(libc::EPROTO, "the endpoint's list has no end"));
     }
-    let more = xml::first(&answer.words, "IsTruncated").is_some_and(|word| word == "true");
+    let more = store::first(&answer.words, "IsTruncated").is_some_and(|word| word == "true");
     Ok((keys, more))
 }
 
@@ -168,8 +168,8 @@ pub async fn uploads(
     let answer = on
         .ask(store, request(Method::Get, "", &query), None)
         .await?;
-    let found = xml::elements(&answer.words, "Upload");
+    let found = store::elements(&answer.words, "Upload");
     let pairs =
-        found.filter_map(|one| Some((xml::first(one, "Key")?, xml::first(one, "UploadId")?)));
+        found.filter_map(|one| Some((store::first(one, "Key")?, store::first(one, "UploadId")?)));
     Ok(pairs.filter(|(key, _)| key.starts_with(prefix)).collect())
 }
