@@ -67,256 +67,157 @@ const WRITES: u8 = shape("WRITES");
 const AT: u8 = shape("AT");
 const VECTOR: u8 = shape("VECTOR");
 
-/// Of linux/unistd.h.
-#[cfg(target_arch = "x86_64")]
-const SYS_IO_PGETEVENTS: i64 = 333;
-#[cfg(not(target_arch = "x86_64"))]
-const SYS_IO_PGETEVENTS: i64 = 292;
+/// Numbers by libc's names, and of what libc lacks by those of linux/unistd.h.
+#[allow(non_upper_case_globals, reason = "libc's way to name them")]
+mod numbers {
+    pub use libc::*;
+
+    #[cfg(target_arch = "x86_64")]
+    pub const SYS_io_pgetevents: i64 = 333;
+    #[cfg(not(target_arch = "x86_64"))]
+    pub const SYS_io_pgetevents: i64 = 292;
+}
+
+/// Rows by libc's symbol, which has name and number of a system call, or by name.
+macro_rules! calls {
+    ($($(#[$only:meta])? $make:ident $name:tt $arguments:tt;)*) => {
+        &[$($(#[$only])? calls!(@row $make $name $arguments),)*]
+    };
+    (@row $make:ident $symbol:ident($($more:tt)*)) => {
+        $make(stringify!($symbol).split_at("SYS_".len()).1, numbers::$symbol, $($more)*)
+    };
+    (@row $make:ident $name:literal($($more:tt)*)) => {
+        $make($name, $($more)*)
+    };
+}
 
 /// The calls, in the order of their slots; slot 0 is left free.
-pub const CALLS: &[Call] = &[
-    call("read", libc::SYS_read, Read, TRANSFER, ""),
-    call("write", libc::SYS_write, Write, TRANSFER | WRITES, ""),
-    call("pread64", libc::SYS_pread64, Read, TRANSFER | AT, ""),
-    call(
-        "pwrite64",
-        libc::SYS_pwrite64,
-        Write,
-        TRANSFER | WRITES | AT,
-        "",
-    ),
-    call("readv", libc::SYS_readv, Read, TRANSFER | VECTOR, ""),
-    call(
-        "writev",
-        libc::SYS_writev,
-        Write,
-        TRANSFER | WRITES | VECTOR,
-        "",
-    ),
-    call("preadv", libc::SYS_preadv, Read, TRANSFER | VECTOR | AT, ""),
-    call(
-        "preadv2",
-        libc::SYS_preadv2,
-        Read,
-        TRANSFER | VECTOR | AT,
-        "",
-    ),
-    call(
-        "pwritev",
-        libc::SYS_pwritev,
-        Write,
-        TRANSFER | WRITES | VECTOR | AT,
-        "",
-    ),
-    call(
-        "pwritev2",
-        libc::SYS_pwritev2,
-        Write,
-        TRANSFER | WRITES | VECTOR | AT,
-        "",
-    ),
-    #[cfg(target_arch = "x86_64")]
-    call("open", libc::SYS_open, Meta, OPEN, ""),
-    #[cfg(target_arch = "x86_64")]
-    call("creat", libc::SYS_creat, Meta, OPEN, ""),
-    call("openat", libc::SYS_openat, Meta, OPEN, ""),
-    call("openat2", libc::SYS_openat2, Meta, OPEN, ""),
-    call(
-        "open_by_handle_at",
-        libc::SYS_open_by_handle_at,
-        Meta,
-        OPEN,
-        "",
-    ),
-    call("close", libc::SYS_close, Meta, CLOSE, ""),
-    call("close_range", libc::SYS_close_range, Meta, CLOSE_RANGE, ""),
-    call("lseek", libc::SYS_lseek, Meta, DESCRIPTOR, "SEEKS"),
-    call("fstat", libc::SYS_fstat, Meta, DESCRIPTOR, "STATS"),
-    #[cfg(target_arch = "x86_64")]
-    named("stat", libc::SYS_stat, 0, false, "STATS"),
-    #[cfg(target_arch = "x86_64")]
-    named("lstat", libc::SYS_lstat, 0, false, "STATS"),
-    named("newfstatat", libc::SYS_newfstatat, 1, true, "STATS"),
-    named("statx", libc::SYS_statx, 1, true, "STATS"),
-    call("dup", libc::SYS_dup, Meta, DESCRIPTOR, "DUPS"),
-    #[cfg(target_arch = "x86_64")]
-    call("dup2", libc::SYS_dup2, Meta, DESCRIPTOR, "DUPS"),
-    call("dup3", libc::SYS_dup3, Meta, DESCRIPTOR, "DUPS"),
-    call("fcntl", libc::SYS_fcntl, Meta, CONTROL, ""),
-    call("fsync", libc::SYS_fsync, Sync, DESCRIPTOR, "FSYNCS"),
-    call(
-        "fdatasync",
-        libc::SYS_fdatasync,
-        Sync,
-        DESCRIPTOR,
-        "FDSYNCS",
-    ),
-    call(
-        "sync_file_range",
-        libc::SYS_sync_file_range,
-        Sync,
-        DESCRIPTOR,
-        "",
-    ),
-    call("syncfs", libc::SYS_syncfs, Sync, DESCRIPTOR, ""),
-    call("sync", libc::SYS_sync, Sync, PLAIN, ""),
-    call("msync", libc::SYS_msync, Sync, PLAIN, ""),
-    call("mmap", libc::SYS_mmap, Meta, MAPPING, ""),
-    call(
-        "copy_file_range",
-        libc::SYS_copy_file_range,
-        Write,
-        COPY,
-        "",
-    ),
-    call("splice", libc::SYS_splice, Read, COPY, ""),
-    call("sendfile", libc::SYS_sendfile, Read, SEND, ""),
-    call(
-        "ftruncate",
-        libc::SYS_ftruncate,
-        Meta,
-        DESCRIPTOR,
-        "truncates",
-    ),
-    named("truncate", libc::SYS_truncate, 0, false, "truncates"),
-    call(
-        "fallocate",
-        libc::SYS_fallocate,
-        Meta,
-        DESCRIPTOR,
-        "allocates",
-    ),
-    call(
-        "fadvise64",
-        libc::SYS_fadvise64,
-        Meta,
-        DESCRIPTOR,
-        "advises",
-    ),
-    call(
-        "readahead",
-        libc::SYS_readahead,
-        Meta,
-        DESCRIPTOR,
-        "advises",
-    ),
-    #[cfg(target_arch = "x86_64")]
-    call("getdents", libc::SYS_getdents, Meta, DESCRIPTOR, "readdirs"),
-    call(
-        "getdents64",
-        libc::SYS_getdents64,
-        Meta,
-        DESCRIPTOR,
-        "readdirs",
-    ),
-    #[cfg(target_arch = "x86_64")]
-    renaming("rename", libc::SYS_rename, 0, 1),
-    renaming("renameat", libc::SYS_renameat, 1, 3),
-    renaming("renameat2", libc::SYS_renameat2, 1, 3),
-    #[cfg(target_arch = "x86_64")]
-    named("unlink", libc::SYS_unlink, 0, false, "unlinks"),
-    named("unlinkat", libc::SYS_unlinkat, 1, true, "unlinks"),
-    #[cfg(target_arch = "x86_64")]
-    named("mkdir", libc::SYS_mkdir, 0, false, "mkdirs"),
-    #[cfg(target_arch = "x86_64")]
-    named("rmdir", libc::SYS_rmdir, 0, false, "rmdirs"),
-    named("mkdirat", libc::SYS_mkdirat, 1, true, "mkdirs"),
-    #[cfg(target_arch = "x86_64")]
-    named("link", libc::SYS_link, 1, false, "links"),
-    #[cfg(target_arch = "x86_64")]
-    named("symlink", libc::SYS_symlink, 1, false, "links"),
-    named("linkat", libc::SYS_linkat, 3, true, "links"),
-    named("symlinkat", libc::SYS_symlinkat, 2, true, "links"),
-    #[cfg(target_arch = "x86_64")]
-    call("access", libc::SYS_access, Meta, PLAIN, ""),
-    #[cfg(target_arch = "x86_64")]
-    call("readlink", libc::SYS_readlink, Meta, PLAIN, ""),
-    #[cfg(target_arch = "x86_64")]
-    call("chmod", libc::SYS_chmod, Meta, PLAIN, ""),
-    #[cfg(target_arch = "x86_64")]
-    call("chown", libc::SYS_chown, Meta, PLAIN, ""),
-    #[cfg(target_arch = "x86_64")]
-    call("lchown", libc::SYS_lchown, Meta, PLAIN, ""),
-    #[cfg(target_arch = "x86_64")]
-    call("mknod", libc::SYS_mknod, Meta, PLAIN, ""),
-    #[cfg(target_arch = "x86_64")]
-    call("utime", libc::SYS_utime, Meta, PLAIN, ""),
-    #[cfg(target_arch = "x86_64")]
-    call("utimes", libc::SYS_utimes, Meta, PLAIN, ""),
-    #[cfg(target_arch = "x86_64")]
-    call("futimesat", libc::SYS_futimesat, Meta, PLAIN, ""),
-    call("faccessat", libc::SYS_faccessat, Meta, PLAIN, ""),
-    call("faccessat2", libc::SYS_faccessat2, Meta, PLAIN, ""),
-    call("readlinkat", libc::SYS_readlinkat, Meta, PLAIN, ""),
-    call("fchmodat", libc::SYS_fchmodat, Meta, PLAIN, ""),
-    call("fchmodat2", libc::SYS_fchmodat2, Meta, PLAIN, ""),
-    call("fchownat", libc::SYS_fchownat, Meta, PLAIN, ""),
-    call("mknodat", libc::SYS_mknodat, Meta, PLAIN, ""),
-    call("utimensat", libc::SYS_utimensat, Meta, PLAIN, ""),
-    call("fchmod", libc::SYS_fchmod, Meta, DESCRIPTOR, ""),
-    call("fchown", libc::SYS_fchown, Meta, DESCRIPTOR, ""),
-    call("flock", libc::SYS_flock, Meta, DESCRIPTOR, ""),
-    call("fstatfs", libc::SYS_fstatfs, Meta, DESCRIPTOR, ""),
-    call("fchdir", libc::SYS_fchdir, Meta, DESCRIPTOR, ""),
-    call("statfs", libc::SYS_statfs, Meta, PLAIN, ""),
-    call("chdir", libc::SYS_chdir, Meta, PLAIN, ""),
-    call("getxattr", libc::SYS_getxattr, Meta, PLAIN, ""),
-    call("lgetxattr", libc::SYS_lgetxattr, Meta, PLAIN, ""),
-    call("setxattr", libc::SYS_setxattr, Meta, PLAIN, ""),
-    call("lsetxattr", libc::SYS_lsetxattr, Meta, PLAIN, ""),
-    call("listxattr", libc::SYS_listxattr, Meta, PLAIN, ""),
-    call("llistxattr", libc::SYS_llistxattr, Meta, PLAIN, ""),
-    call("removexattr", libc::SYS_removexattr, Meta, PLAIN, ""),
-    call("lremovexattr", libc::SYS_lremovexattr, Meta, PLAIN, ""),
-    call("fgetxattr", libc::SYS_fgetxattr, Meta, DESCRIPTOR, ""),
-    call("fsetxattr", libc::SYS_fsetxattr, Meta, DESCRIPTOR, ""),
-    call("flistxattr", libc::SYS_flistxattr, Meta, DESCRIPTOR, ""),
-    call("fremovexattr", libc::SYS_fremovexattr, Meta, DESCRIPTOR, ""),
-    call("memfd_create", libc::SYS_memfd_create, None, PLAIN, ""),
-    call("io_setup", libc::SYS_io_setup, None, PLAIN, ""),
-    call("io_submit", libc::SYS_io_submit, None, SUBMIT, ""),
-    call("io_getevents", libc::SYS_io_getevents, None, COLLECT, ""),
-    call("io_pgetevents", SYS_IO_PGETEVENTS, None, COLLECT, ""),
-    asked("io_submit:read", Read),
-    asked("io_submit:write", Write),
-    asked("io_submit:sync", Sync),
-    call("io_uring_setup", libc::SYS_io_uring_setup, None, PLAIN, ""),
-    call("io_uring_enter", libc::SYS_io_uring_enter, None, PLAIN, ""),
-    call(
-        "io_uring_register",
-        libc::SYS_io_uring_register,
-        None,
-        PLAIN,
-        "",
-    ),
+pub const CALLS: &[Call] = calls! {
+    call SYS_read(Read, TRANSFER, "");
+    call SYS_write(Write, TRANSFER | WRITES, "");
+    call SYS_pread64(Read, TRANSFER | AT, "");
+    call SYS_pwrite64(Write, TRANSFER | WRITES | AT, "");
+    call SYS_readv(Read, TRANSFER | VECTOR, "");
+    call SYS_writev(Write, TRANSFER | WRITES | VECTOR, "");
+    call SYS_preadv(Read, TRANSFER | VECTOR | AT, "");
+    call SYS_preadv2(Read, TRANSFER | VECTOR | AT, "");
+    call SYS_pwritev(Write, TRANSFER | WRITES | VECTOR | AT, "");
+    call SYS_pwritev2(Write, TRANSFER | WRITES | VECTOR | AT, "");
+    #[cfg(target_arch = "x86_64")] call SYS_open(Meta, OPEN, "");
+    #[cfg(target_arch = "x86_64")] call SYS_creat(Meta, OPEN, "");
+    call SYS_openat(Meta, OPEN, "");
+    call SYS_openat2(Meta, OPEN, "");
+    call SYS_open_by_handle_at(Meta, OPEN, "");
+    call SYS_close(Meta, CLOSE, "");
+    call SYS_close_range(Meta, CLOSE_RANGE, "");
+    call SYS_lseek(Meta, DESCRIPTOR, "SEEKS");
+    call SYS_fstat(Meta, DESCRIPTOR, "STATS");
+    #[cfg(target_arch = "x86_64")] named SYS_stat(0, false, "STATS");
+    #[cfg(target_arch = "x86_64")] named SYS_lstat(0, false, "STATS");
+    named SYS_newfstatat(1, true, "STATS");
+    named SYS_statx(1, true, "STATS");
+    call SYS_dup(Meta, DESCRIPTOR, "DUPS");
+    #[cfg(target_arch = "x86_64")] call SYS_dup2(Meta, DESCRIPTOR, "DUPS");
+    call SYS_dup3(Meta, DESCRIPTOR, "DUPS");
+    call SYS_fcntl(Meta, CONTROL, "");
+    call SYS_fsync(Sync, DESCRIPTOR, "FSYNCS");
+    call SYS_fdatasync(Sync, DESCRIPTOR, "FDSYNCS");
+    call SYS_sync_file_range(Sync, DESCRIPTOR, "");
+    call SYS_syncfs(Sync, DESCRIPTOR, "");
+    call SYS_sync(Sync, PLAIN, "");
+    call SYS_msync(Sync, PLAIN, "");
+    call SYS_mmap(Meta, MAPPING, "");
+    call SYS_copy_file_range(Write, COPY, "");
+    call SYS_splice(Read, COPY, "");
+    call SYS_sendfile(Read, SEND, "");
+    call SYS_ftruncate(Meta, DESCRIPTOR, "truncates");
+    named SYS_truncate(0, false, "truncates");
+    call SYS_fallocate(Meta, DESCRIPTOR, "allocates");
+    call SYS_fadvise64(Meta, DESCRIPTOR, "advises");
+    call SYS_readahead(Meta, DESCRIPTOR, "advises");
+    #[cfg(target_arch = "x86_64")] call SYS_getdents(Meta, DESCRIPTOR, "readdirs");
+    call SYS_getdents64(Meta, DESCRIPTOR, "readdirs");
+    #[cfg(target_arch = "x86_64")] renaming SYS_rename(0, 1);
+    renaming SYS_renameat(1, 3);
+    renaming SYS_renameat2(1, 3);
+    #[cfg(target_arch = "x86_64")] named SYS_unlink(0, false, "unlinks");
+    named SYS_unlinkat(1, true, "unlinks");
+    #[cfg(target_arch = "x86_64")] named SYS_mkdir(0, false, "mkdirs");
+    #[cfg(target_arch = "x86_64")] named SYS_rmdir(0, false, "rmdirs");
+    named SYS_mkdirat(1, true, "mkdirs");
+    #[cfg(target_arch = "x86_64")] named SYS_link(1, false, "links");
+    #[cfg(target_arch = "x86_64")] named SYS_symlink(1, false, "links");
+    named SYS_linkat(3, true, "links");
+    named SYS_symlinkat(2, true, "links");
+    #[cfg(target_arch = "x86_64")] call SYS_access(Meta, PLAIN, "");
+    #[cfg(target_arch = "x86_64")] call SYS_readlink(Meta, PLAIN, "");
+    #[cfg(target_arch = "x86_64")] call SYS_chmod(Meta, PLAIN, "");
+    #[cfg(target_arch = "x86_64")] call SYS_chown(Meta, PLAIN, "");
+    #[cfg(target_arch = "x86_64")] call SYS_lchown(Meta, PLAIN, "");
+    #[cfg(target_arch = "x86_64")] call SYS_mknod(Meta, PLAIN, "");
+    #[cfg(target_arch = "x86_64")] call SYS_utime(Meta, PLAIN, "");
+    #[cfg(target_arch = "x86_64")] call SYS_utimes(Meta, PLAIN, "");
+    #[cfg(target_arch = "x86_64")] call SYS_futimesat(Meta, PLAIN, "");
+    call SYS_faccessat(Meta, PLAIN, "");
+    call SYS_faccessat2(Meta, PLAIN, "");
+    call SYS_readlinkat(Meta, PLAIN, "");
+    call SYS_fchmodat(Meta, PLAIN, "");
+    call SYS_fchmodat2(Meta, PLAIN, "");
+    call SYS_fchownat(Meta, PLAIN, "");
+    call SYS_mknodat(Meta, PLAIN, "");
+    call SYS_utimensat(Meta, PLAIN, "");
+    call SYS_fchmod(Meta, DESCRIPTOR, "");
+    call SYS_fchown(Meta, DESCRIPTOR, "");
+    call SYS_flock(Meta, DESCRIPTOR, "");
+    call SYS_fstatfs(Meta, DESCRIPTOR, "");
+    call SYS_fchdir(Meta, DESCRIPTOR, "");
+    call SYS_statfs(Meta, PLAIN, "");
+    call SYS_chdir(Meta, PLAIN, "");
+    call SYS_getxattr(Meta, PLAIN, "");
+    call SYS_lgetxattr(Meta, PLAIN, "");
+    call SYS_setxattr(Meta, PLAIN, "");
+    call SYS_lsetxattr(Meta, PLAIN, "");
+    call SYS_listxattr(Meta, PLAIN, "");
+    call SYS_llistxattr(Meta, PLAIN, "");
+    call SYS_removexattr(Meta, PLAIN, "");
+    call SYS_lremovexattr(Meta, PLAIN, "");
+    call SYS_fgetxattr(Meta, DESCRIPTOR, "");
+    call SYS_fsetxattr(Meta, DESCRIPTOR, "");
+    call SYS_flistxattr(Meta, DESCRIPTOR, "");
+    call SYS_fremovexattr(Meta, DESCRIPTOR, "");
+    call SYS_memfd_create(None, PLAIN, "");
+    call SYS_io_setup(None, PLAIN, "");
+    call SYS_io_submit(None, SUBMIT, "");
+    call SYS_io_getevents(None, COLLECT, "");
+    call SYS_io_pgetevents(None, COLLECT, "");
+    asked "io_submit:read"(Read);
+    asked "io_submit:write"(Write);
+    asked "io_submit:sync"(Sync);
+    call SYS_io_uring_setup(None, PLAIN, "");
+    call SYS_io_uring_enter(None, PLAIN, "");
+    call SYS_io_uring_register(None, PLAIN, "");
     // Numbers of io_uring's operations are part of the kernel's interface.
-    ring("io_uring:readv", 1, Read, TRANSFER | VECTOR | AT, ""),
-    ring(
-        "io_uring:writev",
-        2,
-        Write,
-        TRANSFER | WRITES | VECTOR | AT,
-        "",
-    ),
-    ring("io_uring:fsync", 3, Sync, DESCRIPTOR, "FSYNCS"),
-    ring("io_uring:read_fixed", 4, Read, TRANSFER | AT, ""),
-    ring("io_uring:write_fixed", 5, Write, TRANSFER | WRITES | AT, ""),
-    ring("io_uring:sync_file_range", 8, Sync, DESCRIPTOR, ""),
-    ring("io_uring:fallocate", 17, Meta, DESCRIPTOR, "allocates"),
-    ring("io_uring:openat", 18, Meta, OPEN, ""),
-    ring("io_uring:close", 19, Meta, CLOSE, ""),
-    ring("io_uring:statx", 21, Meta, PATH, ""),
-    ring("io_uring:read", 22, Read, TRANSFER | AT, ""),
-    ring("io_uring:write", 23, Write, TRANSFER | WRITES | AT, ""),
-    ring("io_uring:fadvise", 24, Meta, DESCRIPTOR, "advises"),
-    ring("io_uring:openat2", 28, Meta, OPEN, ""),
-    ring("io_uring:splice", 30, Read, COPY, ""),
-    ring("io_uring:renameat", 35, Meta, PATH, ""),
-    ring("io_uring:unlinkat", 36, Meta, PATH, ""),
-    ring("io_uring:mkdirat", 37, Meta, PATH, ""),
-    ring("io_uring:symlinkat", 38, Meta, PATH, ""),
-    ring("io_uring:linkat", 39, Meta, PATH, ""),
-];
+    ring "io_uring:readv"(1, Read, TRANSFER | VECTOR | AT, "");
+    ring "io_uring:writev"(2, Write, TRANSFER | WRITES | VECTOR | AT, "");
+    ring "io_uring:fsync"(3, Sync, DESCRIPTOR, "FSYNCS");
+    ring "io_uring:read_fixed"(4, Read, TRANSFER | AT, "");
+    ring "io_uring:write_fixed"(5, Write, TRANSFER | WRITES | AT, "");
+    ring "io_uring:sync_file_range"(8, Sync, DESCRIPTOR, "");
+    ring "io_uring:fallocate"(17, Meta, DESCRIPTOR, "allocates");
+    ring "io_uring:openat"(18, Meta, OPEN, "");
+    ring "io_uring:close"(19, Meta, CLOSE, "");
+    ring "io_uring:statx"(21, Meta, PATH, "");
+    ring "io_uring:read"(22, Read, TRANSFER | AT, "");
+    ring "io_uring:write"(23, Write, TRANSFER | WRITES | AT, "");
+    ring "io_uring:fadvise"(24, Meta, DESCRIPTOR, "advises");
+    ring "io_uring:openat2"(28, Meta, OPEN, "");
+    ring "io_uring:splice"(30, Read, COPY, "");
+    ring "io_uring:renameat"(35, Meta, PATH, "");
+    ring "io_uring:unlinkat"(36, Meta, PATH, "");
+    ring "io_uring:mkdirat"(37, Meta, PATH, "");
+    ring "io_uring:symlinkat"(38, Meta, PATH, "");
+    ring "io_uring:linkat"(39, Meta, PATH, "");
+};
 
 /// Requests of libaio: the opcode of linux/aio_abi.h, the call that they count as, shape and counter.
 pub const ASKED: &[(usize, &str, u8, u8)] = &[

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 
 use leadline_record::trace::{COUNTERS, TIMES};
+use serde::Serialize;
 
 use crate::calls::{CALLS, Kind};
 use crate::events::{Collected, Totals};
@@ -29,7 +30,7 @@ pub struct Latencies {
 }
 
 /// One process image.
-#[derive(Debug)]
+#[derive(Debug, Serialize)]
 pub struct Image {
     pub copy: i32,
     pub process: i32,
@@ -46,7 +47,9 @@ pub struct Image {
     pub bytes_written: u64,
     pub calls: BTreeMap<&'static str, u64>,
     pub errors: BTreeMap<&'static str, u64>,
+    #[serde(skip)]
     pub seconds_ns: [u64; KINDS],
+    #[serde(skip)]
     pub latencies: Vec<Latencies>,
     pub cpu_user_ns: Option<u64>,
     pub cpu_system_ns: Option<u64>,

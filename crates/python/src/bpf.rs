@@ -7,7 +7,9 @@ use leadline_bpf::{BpfError, CALLS, COUNTERS, Image, Options, Session, TIMES, Ta
 use leadline_engine::histogram;
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyDict, PyList};
+use pyo3::types::{IntoPyDict, PyBytes, PyDict, PyList};
+
+use crate::{convert, plain};
 
 const KINDS: [&str; 4] = ["read", "write", "meta", "sync"];
 
@@ -32,6 +34,13 @@ pub struct BpfSession {
     session: Mutex<Option<Session>>,
 }
 
+impl BpfSession {
+    fn with<T>(&self, act: impl FnOnce(&mut Session) -> Result<T, BpfError>) -> PyResult<T> {
+        let mut session = self.session.lock().map_err(|_| ended())?;
+        act(session.as_mut().ok_or_else(ended)?).map_err(failed)
+    }
+}
+
 #[pymethods]
 impl BpfSession {
     #[new]
@@ -51,22 +60,12 @@ impl BpfSession {
 
     /// Follow a process that waits before its exec, and all its descendants.
     fn follow(&self, pid: u32, copy: i32) -> PyResult<()> {
-        let mut session = self.session.lock().map_err(|_| ended())?;
-        session
-            .as_mut()
-            .ok_or_else(ended)?
-            .follow(pid, copy)
-            .map_err(failed)
+        self.with(|session| session.follow(pid, copy))
     }
 
     /// Follow a process that runs already, and all that it starts; false where it has ended.
     fn attach(&self, pid: u32) -> PyResult<bool> {
-        let mut session = self.session.lock().map_err(|_| ended())?;
-        session
-            .as_mut()
-            .ok_or_else(ended)?
-            .attach(pid)
-            .map_err(failed)
+        self.with(|session| session.attach(pid))
     }
 
     /// Detach, and give what was counted.
@@ -126,38 +125,12 @@ fn ended() -> PyErr {
     PyRuntimeError::new_err(("the session has ended", "begin another"))
 }
 
-fn image<'py>(py: Python<'py>, image: &Image) -> PyResult<Bound<'py, PyDict>> {
-    let dict = PyDict::new(py);
-    dict.set_item("copy", image.copy)?;
-    dict.set_item("process", image.process)?;
-    dict.set_item("parent", image.parent)?;
-    dict.set_item("pid", image.pid)?;
-    dict.set_item("executable", &image.executable)?;
-    dict.set_item("arguments", &image.arguments)?;
-    dict.set_item("started_ns", image.started_ns)?;
-    dict.set_item("ended_ns", image.ended_ns)?;
-    dict.set_item("end", image.end)?;
-    dict.set_item("status", image.status)?;
-    dict.set_item("threads", image.threads)?;
-    dict.set_item("bytes_read", image.bytes_read)?;
-    dict.set_item("bytes_written", image.bytes_written)?;
-    dict.set_item("calls", &image.calls)?;
-    dict.set_item("errors", &image.errors)?;
-    let seconds = PyDict::new(py);
-    for (kind, time_ns) in KINDS.iter().zip(image.seconds_ns) {
-        seconds.set_item(kind, time_ns as f64 / 1e9)?;
-    }
-    dict.set_item("seconds", seconds)?;
+fn image<'py>(py: Python<'py>, image: &Image) -> PyResult<Bound<'py, PyAny>> {
+    let dict = convert::json(py, &plain(image))?;
+    let seconds = KINDS.iter().zip(image.seconds_ns);
+    let seconds = seconds.map(|(kind, time_ns)| (*kind, time_ns as f64 / 1e9));
+    dict.set_item("seconds", seconds.into_py_dict(py)?)?;
     dict.set_item("latencies", latencies(py, image)?)?;
-    dict.set_item("cpu_user_ns", image.cpu_user_ns)?;
-    dict.set_item("cpu_system_ns", image.cpu_system_ns)?;
-    dict.set_item("mapped", image.mapped)?;
-    dict.set_item("faults", image.faults)?;
-    dict.set_item("unseen", image.unseen)?;
-    dict.set_item("ring_used", image.ring_used)?;
-    dict.set_item("asynchronous_used", image.asynchronous_used)?;
-    dict.set_item("uncollected", image.uncollected)?;
-    dict.set_item("foreign", image.foreign)?;
     Ok(dict)
 }
 
@@ -175,113 +148,63 @@ fn latencies<'py>(py: Python<'py>, image: &Image) -> PyResult<Bound<'py, PyDict>
 fn files<'py>(py: Python<'py>, trace: &Trace) -> PyResult<Bound<'py, PyDict>> {
     let dict = PyDict::new(py);
     let rows = &trace.files;
-    dict.set_item(
-        "copy",
-        column(py, rows.iter().map(|row| row.copy.to_ne_bytes())),
-    )?;
-    dict.set_item(
-        "process",
-        column(py, rows.iter().map(|row| row.process.to_ne_bytes())),
-    )?;
-    dict.set_item(
-        "file",
-        column(py, rows.iter().map(|row| row.file.to_ne_bytes())),
-    )?;
-    dict.set_item(
-        "path",
-        rows.iter().map(|row| row.path.as_str()).collect::<Vec<_>>(),
-    )?;
+    column(&dict, "copy", rows, |row| row.copy.to_ne_bytes())?;
+    column(&dict, "process", rows, |row| row.process.to_ne_bytes())?;
+    column(&dict, "file", rows, |row| row.file.to_ne_bytes())?;
+    let paths: Vec<_> = rows.iter().map(|row| row.path.as_str()).collect();
+    dict.set_item("path", paths)?;
     for (index, name) in COUNTERS.iter().enumerate() {
-        dict.set_item(
-            name,
-            column(py, rows.iter().map(|row| row.counters[index].to_ne_bytes())),
-        )?;
+        column(&dict, name, rows, |row| row.counters[index].to_ne_bytes())?;
     }
+    let seconds = |time: Option<i64>| time.map_or(f64::NAN, |time_ns| time_ns as f64 / 1e9);
     for (index, name) in TIMES.iter().enumerate() {
-        let seconds = |time: Option<i64>| time.map_or(f64::NAN, |time_ns| time_ns as f64 / 1e9);
-        let values = rows
-            .iter()
-            .map(|row| seconds(row.times_ns[index]).to_ne_bytes());
-        dict.set_item(name, column(py, values))?;
+        column(&dict, name, rows, |row| {
+            seconds(row.times_ns[index]).to_ne_bytes()
+        })?;
     }
     Ok(dict)
 }
 
 fn segments<'py>(py: Python<'py>, trace: &Trace) -> PyResult<Bound<'py, PyDict>> {
     let dict = PyDict::new(py);
-    let calls = &trace.segments;
-    let started = trace.started_ns as i64;
-    dict.set_item(
-        "copy",
-        column(py, calls.iter().map(|call| call.copy.to_ne_bytes())),
-    )?;
-    dict.set_item(
-        "process",
-        column(py, calls.iter().map(|call| call.process.to_ne_bytes())),
-    )?;
-    dict.set_item(
-        "thread",
-        column(py, calls.iter().map(|call| call.segment.tid.to_ne_bytes())),
-    )?;
-    dict.set_item(
-        "file",
-        column(
-            py,
-            calls
-                .iter()
-                .map(|call| call.file.unwrap_or(-1).to_ne_bytes()),
-        ),
-    )?;
-    let call_number = |slot: u32| (slot as i16 - 1).to_ne_bytes();
-    dict.set_item(
-        "call",
-        column(py, calls.iter().map(|call| call_number(call.segment.slot))),
-    )?;
-    dict.set_item(
-        "offset",
-        column(
-            py,
-            calls.iter().map(|call| call.segment.offset.to_ne_bytes()),
-        ),
-    )?;
-    dict.set_item(
-        "length",
-        column(
-            py,
-            calls.iter().map(|call| call.segment.length.to_ne_bytes()),
-        ),
-    )?;
-    dict.set_item(
-        "result",
-        column(
-            py,
-            calls.iter().map(|call| call.segment.result.to_ne_bytes()),
-        ),
-    )?;
-    let starts = calls
-        .iter()
-        .map(|call| (call.segment.start_ns as i64 - started).max(0));
-    dict.set_item("start_ns", column(py, starts.map(i64::to_ne_bytes)))?;
-    dict.set_item(
-        "duration_ns",
-        column(
-            py,
-            calls
-                .iter()
-                .map(|call| call.segment.duration_ns.to_ne_bytes()),
-        ),
-    )?;
-    dict.set_item(
-        "names",
-        CALLS.iter().map(|call| call.name).collect::<Vec<_>>(),
-    )?;
+    let (rows, started) = (&trace.segments, trace.started_ns as i64);
+    column(&dict, "copy", rows, |row| row.copy.to_ne_bytes())?;
+    column(&dict, "process", rows, |row| row.process.to_ne_bytes())?;
+    column(&dict, "thread", rows, |row| row.segment.tid.to_ne_bytes())?;
+    column(&dict, "file", rows, |row| {
+        row.file.unwrap_or(-1).to_ne_bytes()
+    })?;
+    column(&dict, "call", rows, |row| {
+        (row.segment.slot as i16 - 1).to_ne_bytes()
+    })?;
+    column(&dict, "offset", rows, |row| {
+        row.segment.offset.to_ne_bytes()
+    })?;
+    column(&dict, "length", rows, |row| {
+        row.segment.length.to_ne_bytes()
+    })?;
+    column(&dict, "result", rows, |row| {
+        row.segment.result.to_ne_bytes()
+    })?;
+    let since = |start_ns: u64| (start_ns as i64 - started).max(0);
+    column(&dict, "start_ns", rows, |row| {
+        since(row.segment.start_ns).to_ne_bytes()
+    })?;
+    column(&dict, "duration_ns", rows, |row| {
+        row.segment.duration_ns.to_ne_bytes()
+    })?;
+    let names: Vec<_> = CALLS.iter().map(|call| call.name).collect();
+    dict.set_item("names", names)?;
     Ok(dict)
 }
 
-/// Values one after another, as the machine holds them.
-fn column<'py, const N: usize>(
-    py: Python<'py>,
-    values: impl Iterator<Item = [u8; N]>,
-) -> Bound<'py, PyBytes> {
-    PyBytes::new(py, &values.flatten().collect::<Vec<u8>>())
+/// Adds a column: values one after another, as the machine holds them.
+fn column<R, const N: usize>(
+    dict: &Bound<'_, PyDict>,
+    name: &str,
+    rows: &[R],
+    value: impl Fn(&R) -> [u8; N],
+) -> PyResult<()> {
+    let values: Vec<u8> = rows.iter().flat_map(value).collect();
+    dict.set_item(name, PyBytes::new(dict.py(), &values))
 }

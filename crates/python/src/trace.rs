@@ -10,7 +10,7 @@ use leadline_record::trace::{
     ProcessEntry, TIMES, TraceError,
 };
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyDict, PyList};
+use pyo3::types::{IntoPyDict, PyBytes, PyDict, PyList};
 
 use crate::errors;
 
@@ -91,7 +91,7 @@ fn process<'py>(py: Python<'py>, entry: &ProcessEntry) -> PyResult<Bound<'py, Py
     dict.set_item("executable", String::from_utf8_lossy(&of.executable))?;
     let arguments: Vec<_> = of.command.split(|byte| *byte == 0).map(escaped).collect();
     dict.set_item("arguments", arguments)?;
-    dict.set_item("calls", calls(py, entry)?)?;
+    dict.set_item("calls", entry.calls.iter().copied().into_py_dict(py)?)?;
     let seconds = PyDict::new(py);
     let latencies = PyDict::new(py);
     for (kind, word) in Kind::ALL.iter().map(|kind| kind.word()).enumerate() {
@@ -116,32 +116,18 @@ fn process<'py>(py: Python<'py>, entry: &ProcessEntry) -> PyResult<Bound<'py, Py
 
 /// By class calls, ns that they took, and ns that they were made to wait; classes without calls are not in it.
 fn classes<'py>(py: Python<'py>, of: &Process) -> PyResult<Bound<'py, PyDict>> {
-    let dict = PyDict::new(py);
-    for (class, sums) in Class::ALL.iter().zip(of.classes) {
+    let rows = Class::ALL.iter().zip(of.classes);
+    let called = rows.filter(|(_, sums)| sums[CLASS_CALLS] > 0);
+    let row = |(class, sums): (&Class, [u64; _])| {
         let (count, ticks) = (sums[CLASS_CALLS], sums[CLASS_TICKS]);
-        if count > 0 {
-            dict.set_item(class.word(), (count, of.ns(ticks), sums[CLASS_WAITED_NS]))?;
-        }
-    }
-    Ok(dict)
-}
-
-fn calls<'py>(py: Python<'py>, entry: &ProcessEntry) -> PyResult<Bound<'py, PyDict>> {
-    let dict = PyDict::new(py);
-    for (name, count) in &entry.calls {
-        dict.set_item(name, count)?;
-    }
-    Ok(dict)
+        (class.word(), (count, of.ns(ticks), sums[CLASS_WAITED_NS]))
+    };
+    called.map(row).into_py_dict(py)
 }
 
 fn lost<'py>(py: Python<'py>, entry: &ProcessEntry) -> PyResult<Bound<'py, PyDict>> {
-    let dict = PyDict::new(py);
-    for (kind, count) in LOST.iter().zip(entry.process.lost) {
-        if count > 0 {
-            dict.set_item(kind, count)?;
-        }
-    }
-    Ok(dict)
+    let kinds = LOST.iter().zip(entry.process.lost);
+    kinds.filter(|(_, count)| *count > 0).into_py_dict(py)
 }
 
 fn notes(entry: &ProcessEntry) -> Vec<String> {
