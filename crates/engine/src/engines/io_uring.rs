@@ -47,9 +47,6 @@ pub struct Ring {
 }
 
 impl Engine for Ring {
-    const BLOCKING: bool = false;
-    const MOVES_DATA: bool = true;
-
     fn start(setup: &Setup) -> Result<Self, Failure> {
         let memory = |error: io::Error| {
             let errno = error.raw_os_error().unwrap_or(libc::ENOMEM);

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use crate::error::Failure;
 use crate::io::pieces::{Cut, InPieces, Piece, Pieced, pieces_max};
-use crate::io::{Direction, Operation, Setup, location_of, no_memory, refused};
+use crate::io::{Direction, Operation, Setup, location_of, no_memory, open_each, refused};
 use crate::schemes::nfs::{open_in, session};
 use crate::sys::libnfs::{Action, OpenFile, Queue};
 use crate::volume::{self, VolumeError};
@@ -30,18 +30,15 @@ impl Pieced for Requests {
             session.read_bytes_max as usize,
             session.write_bytes_max as usize,
         );
-        let mut files = Vec::with_capacity(setup.files.len());
-        for path in &setup.files {
-            let name = volume::name_of(path).map_err(refused)?;
-            let file = open_in(&mut session, name, setup.how).map_err(refused)?;
+        let files = open_each(setup, |name| {
+            let file = open_in(&mut session, name, setup.how)?;
             if !setup.how.fresh {
-                let found = session.facts(file).map(|facts| facts.size_bytes);
-                let found =
-                    found.map_err(|errno| refused(VolumeError::new(errno, "look at", name)))?;
-                volume::check_size(name, found, setup.file_bytes).map_err(refused)?;
+                let found = session.facts(file);
+                let found = found.map_err(|errno| VolumeError::new(errno, "look at", name))?;
+                volume::check_size(name, found.size_bytes, setup.file_bytes)?;
             }
-            files.push(file);
-        }
+            Ok(file)
+        })?;
         let least = read_bytes_max.min(write_bytes_max) as u64;
         let pieces = pieces_max(setup.block_bytes, Cut::Every(least));
         let queue = Queue::new(session, setup.depth, setup.block_bytes, pieces);

@@ -27,7 +27,6 @@ pub fn single_buffer(setup: &Setup) -> Result<AlignedBuffer, Failure> {
 
 impl Engine for Psync {
     const BLOCKING: bool = true;
-    const MOVES_DATA: bool = true;
 
     fn start(setup: &Setup) -> Result<Self, Failure> {
         let buffer = single_buffer(setup)?;
@@ -75,7 +74,6 @@ pub struct Mmap {
 
 impl Engine for Mmap {
     const BLOCKING: bool = true;
-    const MOVES_DATA: bool = true;
 
     fn start(setup: &Setup) -> Result<Self, Failure> {
         let buffer = single_buffer(setup)?;

@@ -12,7 +12,6 @@ pub struct Null {
 }
 
 impl Engine for Null {
-    const BLOCKING: bool = false;
     const MOVES_DATA: bool = false;
 
     fn start(setup: &Setup) -> Result<Self, Failure> {

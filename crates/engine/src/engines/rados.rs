@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use crate::error::Failure;
 use crate::io::pieces::{Cut, InPieces, Piece, Pieced, pieces_max};
-use crate::io::{Direction, Operation, Setup, location_of, no_memory, refused};
+use crate::io::{Direction, Operation, Setup, location_of, no_memory, open_each, refused};
 use crate::schemes::rados::{Pool, object_name};
 use crate::sys::ceph::librados::Context;
 use crate::sys::ceph::queue::{Action, Queue};
@@ -27,12 +27,10 @@ impl Pieced for Objects {
         let location = location_of(setup)?;
         let pool = Pool::connect(location).map_err(refused)?;
         let object_bytes = location.size("object_size");
-        let mut files = Vec::with_capacity(setup.files.len());
-        for path in &setup.files {
-            let name = volume::name_of(path).map_err(refused)?;
-            volume::open_checked(&pool, name, setup.how, setup.file_bytes).map_err(refused)?;
-            files.push(name.to_owned());
-        }
+        let files = open_each(setup, |name| {
+            volume::open_checked(&pool, name, setup.how, setup.file_bytes)?;
+            Ok(name.to_owned())
+        })?;
         let pieces = pieces_max(setup.block_bytes, Cut::At(object_bytes));
         let context = Arc::<Context>::clone(pool.context());
         let queue = match setup.in_turn {

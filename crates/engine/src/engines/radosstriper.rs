@@ -16,7 +16,8 @@ use crate::error::Failure;
 use crate::io::pieces::{Cut, InPieces, Piece, Pieced, pieces_max};
 use crate::io::pooled::Pooled;
 use crate::io::{
-    Completion, Direction, Engine, Operation, Queueing, Setup, location_of, no_memory, refused,
+    Completion, Direction, Engine, Operation, Queueing, Setup, location_of, no_memory, open_each,
+    refused,
 };
 use crate::schemes::radosstriper::{StripedPool, layout_words, striped_name};
 use crate::sys::ceph::libradosstriper::Striper;
@@ -38,9 +39,6 @@ pub struct Stripes {
 }
 
 impl Engine for RadosStriper {
-    const BLOCKING: bool = false;
-    const MOVES_DATA: bool = true;
-
     fn start(setup: &Setup) -> Result<Self, Failure> {
         if location_of(setup)?.text("calls") == "threads" {
             Pooled::start(setup).map(Self::Threads)
@@ -98,12 +96,10 @@ impl Pieced for Stripes {
     fn start(setup: &Setup) -> Result<(Self, u32), Failure> {
         let location = location_of(setup)?;
         let pool = StripedPool::connect(location).map_err(refused)?;
-        let mut files = Vec::with_capacity(setup.files.len());
-        for path in &setup.files {
-            let name = volume::name_of(path).map_err(refused)?;
-            volume::open_checked(&pool, name, setup.how, setup.file_bytes).map_err(refused)?;
-            files.push(striped_name(name));
-        }
+        let files = open_each(setup, |name| {
+            volume::open_checked(&pool, name, setup.how, setup.file_bytes)?;
+            Ok(striped_name(name))
+        })?;
         let unit_bytes = location.size("stripe_unit");
         let pieces = pieces_max(setup.block_bytes, Cut::At(unit_bytes));
         let striper = Arc::<Striper>::clone(pool.striper());

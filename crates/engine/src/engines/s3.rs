@@ -11,7 +11,8 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use crate::error::Failure;
 use crate::io::pieces::{Cut, cut};
 use crate::io::{
-    Completion, Direction, Engine, Operation, Queueing, Setup, location_of, no_memory, refused,
+    Completion, Direction, Engine, Operation, Queueing, Setup, location_of, no_memory, open_each,
+    refused,
 };
 use crate::schemes;
 use crate::schemes::s3::{Connection, Problem, Store, objects, store};
@@ -45,19 +46,13 @@ pub struct S3 {
 }
 
 impl Engine for S3 {
-    const BLOCKING: bool = false;
-    const MOVES_DATA: bool = true;
-
     fn start(setup: &Setup) -> Result<Self, Failure> {
         let location = location_of(setup)?;
         let volume = schemes::connect(location).map_err(refused)?;
-        let mut files = Vec::with_capacity(setup.files.len());
-        for path in &setup.files {
-            let name = volume::name_of(path).map_err(refused)?;
-            volume::open_checked(volume.as_ref(), name, setup.how, setup.file_bytes)
-                .map_err(refused)?;
-            files.push(name.into());
-        }
+        let files = open_each(setup, |name| {
+            volume::open_checked(volume.as_ref(), name, setup.how, setup.file_bytes)?;
+            Ok(name.into())
+        })?;
         let store = Arc::new(store(location).map_err(refused)?);
         let runtime = Builder::new_current_thread().enable_all().build();
         let mut kits = Vec::with_capacity(setup.depth as usize);

@@ -5,11 +5,11 @@ use std::time::Duration;
 
 use crate::error::Failure;
 use crate::io::{
-    Completion, Direction, Engine, Operation, Queueing, Setup, location_of, no_memory, refused,
+    Completion, Direction, Engine, Operation, Queueing, Setup, location_of, no_memory, open_each,
+    refused,
 };
 use crate::schemes::root::Server;
 use crate::sys::xrootd::{Part, Queue};
-use crate::volume;
 
 /// What a server takes in one part of a vector read, less the part's head (XRootD's protocol, kXR_readv).
 const VECTOR_PART_BYTES_MAX: u32 = (2 << 20) - 16;
@@ -29,21 +29,12 @@ pub struct Xrootd {
 }
 
 impl Engine for Xrootd {
-    const BLOCKING: bool = false;
-    const MOVES_DATA: bool = true;
-
     fn start(setup: &Setup) -> Result<Self, Failure> {
         let location = location_of(setup)?;
         let server = Server::connect(location).map_err(refused)?;
-        let mut files = Vec::with_capacity(setup.files.len());
-        for path in &setup.files {
-            let name = volume::name_of(path).map_err(refused)?;
-            files.push(
-                server
-                    .open_checked(name, setup.how, setup.file_bytes)
-                    .map_err(refused)?,
-            );
-        }
+        let files = open_each(setup, |name| {
+            server.open_checked(name, setup.how, setup.file_bytes)
+        })?;
         let queue =
             Queue::new(files, setup.depth, setup.block_bytes).map_err(|error| no_memory(&error))?;
         let depth = setup.depth as usize;

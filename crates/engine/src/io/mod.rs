@@ -15,7 +15,7 @@ use std::path::PathBuf;
 use crate::error::Failure;
 use crate::schemes::Location;
 use crate::sys::file::OpenHow;
-use crate::volume::VolumeError;
+use crate::volume::{self, Outcome, VolumeError};
 
 /// What an operation does. The order is that of every array indexed by direction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -78,9 +78,9 @@ pub struct Setup {
 /// Moves data for one thread. Made, used and dropped in that thread. An engine is `Blocking` or `Queueing`.
 pub trait Engine: Sized {
     /// True when an operation is done when its call returns; there is no submission latency then.
-    const BLOCKING: bool;
+    const BLOCKING: bool = false;
     /// False when buffers never meet storage, so that looking into them says nothing.
-    const MOVES_DATA: bool;
+    const MOVES_DATA: bool = true;
 
     /// Opens the files and makes the buffers, all memory touched.
     fn start(setup: &Setup) -> Result<Self, Failure>;
@@ -124,6 +124,15 @@ pub trait Queueing: Engine {
         timeout_ns: u64,
         completions: &mut Vec<Completion>,
     ) -> Result<(), i32>;
+}
+
+/// Opens each file of a job by its name.
+pub fn open_each<T, C: FromIterator<T>>(
+    setup: &Setup,
+    mut open: impl FnMut(&str) -> Outcome<T>,
+) -> Result<C, Failure> {
+    let opened = setup.files.iter().map(|path| open(volume::name_of(path)?));
+    opened.collect::<Outcome<_>>().map_err(refused)
 }
 
 /// The location that an engine on URLs is started with.

@@ -178,9 +178,6 @@ pub struct InPieces<L> {
 }
 
 impl<L: Pieced> Engine for InPieces<L> {
-    const BLOCKING: bool = false;
-    const MOVES_DATA: bool = true;
-
     fn start(setup: &Setup) -> Result<Self, Failure> {
         let (library, pieces_max) = L::start(setup)?;
         let depth = setup.depth as usize;

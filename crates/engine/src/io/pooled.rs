@@ -3,13 +3,13 @@
 //! A buffer goes with its operation and comes back with its end, so that a thread that the library never gives
 //! back keeps only what is its own.
 
-use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::error::Failure;
 use crate::io::exchange::Exchange;
 use crate::io::{
-    Completion, Direction, Engine, Operation, Queueing, Setup, location_of, no_memory, refused,
+    Completion, Direction, Engine, Operation, Queueing, Setup, location_of, no_memory, open_each,
+    refused,
 };
 use crate::schemes;
 use crate::sync::Arc;
@@ -37,9 +37,6 @@ pub struct Pooled {
 }
 
 impl Engine for Pooled {
-    const BLOCKING: bool = false;
-    const MOVES_DATA: bool = true;
-
     fn start(setup: &Setup) -> Result<Self, Failure> {
         let location = location_of(setup)?;
         let volume = schemes::connect(location).map_err(refused)?;
@@ -83,11 +80,9 @@ impl Engine for Pooled {
 type Files = Arc<[Arc<dyn Handle>]>;
 
 fn open_all(volume: &dyn Volume, setup: &Setup) -> Result<Files, Failure> {
-    let open = |path: &PathBuf| {
-        let name = volume::name_of(path).map_err(refused)?;
-        volume::open_checked(volume, name, setup.how, setup.file_bytes).map_err(refused)
-    };
-    setup.files.iter().map(open).collect()
+    open_each(setup, |name| {
+        volume::open_checked(volume, name, setup.how, setup.file_bytes)
+    })
 }
 
 /// Files that `open_all` has made already.
@@ -96,12 +91,7 @@ fn open_again(volume: &dyn Volume, setup: &Setup) -> Result<Files, Failure> {
         fresh: false,
         ..setup.how
     };
-    let open = |path: &PathBuf| {
-        let name = volume::name_of(path).map_err(refused)?;
-        let opened = volume.open(name, how, setup.file_bytes);
-        opened.map_err(refused)
-    };
-    setup.files.iter().map(open).collect()
+    open_each(setup, |name| volume.open(name, how, setup.file_bytes))
 }
 
 fn start_thread(number: u32, shared: &Arc<Shared>, files: &Files) -> Result<(), Failure> {

@@ -8,7 +8,8 @@ use std::time::{Duration, Instant};
 
 use super::options::{CONF, KEYRING, USER, first, wrong_object_size};
 use super::{Choice, Engine, Held, Location, Memory, Reaches, Scheme, Storage, Word, Wrong};
-use crate::sys::ceph::librados::{Access, Cluster, Context, Librados, Refusal};
+use crate::sys::ceph::Refusal;
+use crate::sys::ceph::librados::{Access, Cluster, Context, Librados};
 use crate::sys::ceph::queue::{Action, Queue};
 use crate::sys::file::OpenHow;
 use crate::volume::names::{Names, Operation, WholePath};

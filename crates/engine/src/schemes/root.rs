@@ -9,7 +9,8 @@ use super::options::{first, wrong_climb, wrong_timeout};
 use super::{Choice, Engine, Scheme, ThirdParty, Wrong};
 use crate::schemes::Location;
 use crate::sys::file::OpenHow;
-use crate::sys::xrootd::{File, How, Manner, System, Xrootd, text};
+use crate::sys::library::text;
+use crate::sys::xrootd::{File, How, Manner, System, Xrootd};
 use crate::volume::names::{Names, OpenAs, Operation, PathCalls, PathNames, below};
 use crate::volume::{
     Handle, KEPT, Outcome, Space, Volume, VolumeError, is_absent, is_chosen, lies_in,

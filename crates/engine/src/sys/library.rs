@@ -1,6 +1,6 @@
 //! Libraries opened at run time, so that nobody needs what they do not use.
 
-use std::ffi::CStr;
+use std::ffi::{CStr, CString};
 use std::path::{Path, PathBuf};
 
 use libloading::Library;
@@ -10,6 +10,11 @@ use libloading::Library;
 pub struct Missing {
     pub words: String,
     pub remedy: String,
+}
+
+/// A text as libraries take it; one that they cannot take is empty.
+pub fn text(value: &str) -> CString {
+    CString::new(value).unwrap_or_default()
 }
 
 /// The directory `lib` beside this extension or program, where the build puts libraries of leadline's own.

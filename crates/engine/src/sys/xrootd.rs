@@ -1,7 +1,7 @@
 //! XRootD's client through leadline's own shim (`crates/engine/xrootd/shim.cc`), opened at run time: files and names
 //! of a server by calls that wait. Requests in flight: `queue`.
 
-use std::ffi::{CStr, CString, c_char, c_int, c_void};
+use std::ffi::{CStr, c_char, c_int, c_void};
 use std::sync::Once;
 use std::time::Duration;
 
@@ -101,6 +101,10 @@ extern "C" fn add_name(argument: *mut c_void, name: *const c_char) {
     list.push(name.to_string_lossy().into_owned());
 }
 
+fn checked(result: i64) -> Result<(), i64> {
+    if result < 0 { Err(result) } else { Ok(()) }
+}
+
 impl System {
     /// Of the server in `url`. Nothing is sent yet.
     pub fn new(url: &CStr, manner: Manner) -> Result<Self, Missing> {
@@ -171,11 +175,7 @@ impl System {
                 self.timeout_s,
             )
         };
-        if result < 0 {
-            Err(result)
-        } else {
-            Ok(found != 0)
-        }
+        checked(result).map(|()| found != 0)
     }
 
     /// A directory's names, or minus errno.
@@ -192,7 +192,7 @@ impl System {
                 self.timeout_s,
             )
         };
-        if result < 0 { Err(result) } else { Ok(names) }
+        checked(result).map(|()| names)
     }
 
     /// (total, free) bytes, or minus errno.
@@ -207,11 +207,7 @@ impl System {
                 &raw mut free,
             )
         };
-        if result < 0 {
-            Err(result)
-        } else {
-            Ok((total, free))
-        }
+        checked(result).map(|()| (total, free))
     }
 }
 
@@ -243,9 +239,7 @@ impl File {
         let result = unsafe {
             (library.leadline_xrd_open)(url.as_ptr(), how as c_int, timeout_s, &raw mut file)
         };
-        if result < 0 {
-            return Err(result);
-        }
+        checked(result)?;
         Ok(Self {
             library,
             file,
@@ -298,11 +292,6 @@ impl Drop for File {
         // SAFETY: nobody uses the file any more: a queue with requests in flight leaks it.
         unsafe { (self.library.leadline_xrd_close)(self.file, self.timeout_s) };
     }
-}
-
-/// A text of the client's.
-pub fn text(value: &str) -> CString {
-    CString::new(value).unwrap_or_default()
 }
 
 /// One slot's part of a request: bytes at `start` of its buffer, at `offset` of the file.

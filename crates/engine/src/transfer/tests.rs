@@ -365,9 +365,6 @@ struct Backwards {
 }
 
 impl Engine for Backwards {
-    const BLOCKING: bool = false;
-    const MOVES_DATA: bool = true;
-
     fn start(setup: &Setup) -> Result<Self, Failure> {
         let buffers = (0..setup.depth).map(|_| AlignedBuffer::new(setup.block_bytes).unwrap());
         Ok(Self {

@@ -1,9 +1,10 @@
 //! libcephfs by dlopen: one mounted client and its calls, which block. Its header:
 //! /usr/include/cephfs/libcephfs.h of Ceph 16 and later.
 
-use std::ffi::{CStr, CString, c_char, c_int, c_void};
+use std::ffi::{CStr, c_char, c_int, c_void};
 
-use crate::sys::library::{Missing, functions};
+use super::{Refusal, step};
+use crate::sys::library::{functions, text};
 
 type Client = *mut c_void;
 type Listing = *mut c_void;
@@ -49,14 +50,6 @@ pub struct Access {
     pub settings: Vec<(&'static str, String)>,
 }
 
-/// What went wrong while mounting.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Refusal {
-    Library(Missing),
-    /// The step in words, and its errno.
-    Step(&'static str, i32),
-}
-
 /// A client that is mounted at the file system's root. Unmounted on drop.
 pub struct Mounted {
     library: &'static Libcephfs,
@@ -69,18 +62,6 @@ pub struct Mounted {
 unsafe impl Send for Mounted {}
 // SAFETY: as above.
 unsafe impl Sync for Mounted {}
-
-fn text(value: &str) -> CString {
-    CString::new(value).unwrap_or_default()
-}
-
-fn step(what: &'static str, result: c_int) -> Result<(), Refusal> {
-    if result < 0 {
-        Err(Refusal::Step(what, -result))
-    } else {
-        Ok(())
-    }
-}
 
 impl Mounted {
     /// Connects and mounts; waits as long as the settings allow.

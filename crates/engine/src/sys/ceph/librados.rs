@@ -5,10 +5,39 @@
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::sync::Arc;
 
-use super::queue::{Aio, Callback};
-use crate::sys::library::{Missing, functions};
+use super::queue::{Aio, Callback, Calls, StartRead, StartRemove, StartWrite};
+use super::{Refusal, step};
+use crate::sys::library::{functions, text};
 
 pub type Handle = *mut c_void;
+pub type Read = unsafe extern "C" fn(Handle, *const c_char, *mut c_char, usize, u64) -> c_int;
+pub type Write = unsafe extern "C" fn(Handle, *const c_char, *const c_char, usize, u64) -> c_int;
+type Put = unsafe extern "C" fn(Handle, *const c_char, *const c_char, usize) -> c_int;
+pub type Stat = unsafe extern "C" fn(Handle, *const c_char, *mut u64, *mut libc::time_t) -> c_int;
+
+/// Bytes read by a function of this library or of the striper, or minus errno.
+pub(super) fn read(call: Read, target: Handle, name: &CStr, buffer: &mut [u8], offset: u64) -> i64 {
+    let (memory, length) = (buffer.as_mut_ptr().cast(), buffer.len());
+    // SAFETY: pointer and length are those of `buffer`, which outlives the call.
+    i64::from(unsafe { call(target, name.as_ptr(), memory, length, offset) })
+}
+
+/// 0, or minus errno.
+pub(super) fn write(call: Write, target: Handle, name: &CStr, buffer: &[u8], offset: u64) -> i64 {
+    let (memory, length) = (buffer.as_ptr().cast(), buffer.len());
+    // SAFETY: pointer and length are those of `buffer`, which outlives the call.
+    i64::from(unsafe { call(target, name.as_ptr(), memory, length, offset) })
+}
+
+/// Bytes of an object or a file, or minus errno.
+pub(super) fn size(call: Stat, target: Handle, name: &CStr) -> i64 {
+    let (mut bytes, mut time) = (0_u64, 0);
+    // SAFETY: the text and both out-pointers live for the call.
+    match unsafe { call(target, name.as_ptr(), &raw mut bytes, &raw mut time) } {
+        errno if errno < 0 => i64::from(errno),
+        _ => i64::try_from(bytes).unwrap_or(i64::MAX),
+    }
+}
 
 /// What `rados_cluster_stat` fills: KiB and objects.
 #[repr(C)]
@@ -37,12 +66,12 @@ functions! {
     rados_ioctx_create: unsafe extern "C" fn(Handle, *const c_char, *mut Handle) -> c_int,
     rados_ioctx_destroy: unsafe extern "C" fn(Handle),
     rados_ioctx_set_namespace: unsafe extern "C" fn(Handle, *const c_char),
-    rados_read: unsafe extern "C" fn(Handle, *const c_char, *mut c_char, usize, u64) -> c_int,
-    rados_write: unsafe extern "C" fn(Handle, *const c_char, *const c_char, usize, u64) -> c_int,
-    rados_write_full: unsafe extern "C" fn(Handle, *const c_char, *const c_char, usize) -> c_int,
-    rados_append: unsafe extern "C" fn(Handle, *const c_char, *const c_char, usize) -> c_int,
+    rados_read: Read,
+    rados_write: Write,
+    rados_write_full: Put,
+    rados_append: Put,
     rados_remove: unsafe extern "C" fn(Handle, *const c_char) -> c_int,
-    rados_stat: unsafe extern "C" fn(Handle, *const c_char, *mut u64, *mut libc::time_t) -> c_int,
+    rados_stat: Stat,
     rados_list_lockers: unsafe extern "C" fn(
         Handle, *const c_char, *const c_char, *mut c_int, *mut c_char, *mut usize,
         *mut c_char, *mut usize, *mut c_char, *mut usize, *mut c_char, *mut usize,
@@ -51,9 +80,9 @@ functions! {
         Handle, *const c_char, *const c_char, *const c_char, *const c_char,
     ) -> c_int,
     rados_aio_create_completion2: unsafe extern "C" fn(*mut c_void, Callback, *mut Handle) -> c_int,
-    rados_aio_read: unsafe extern "C" fn(Handle, *const c_char, Handle, *mut c_char, usize, u64) -> c_int,
-    rados_aio_write: unsafe extern "C" fn(Handle, *const c_char, Handle, *const c_char, usize, u64) -> c_int,
-    rados_aio_remove: unsafe extern "C" fn(Handle, *const c_char, Handle) -> c_int,
+    rados_aio_read: StartRead,
+    rados_aio_write: StartWrite,
+    rados_aio_remove: StartRemove,
     rados_aio_get_return_value: unsafe extern "C" fn(Handle) -> c_int,
     rados_aio_release: unsafe extern "C" fn(Handle),
 }
@@ -77,26 +106,6 @@ pub struct Cluster {
 unsafe impl Send for Cluster {}
 // SAFETY: as above.
 unsafe impl Sync for Cluster {}
-
-/// What went wrong while connecting.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Refusal {
-    Library(Missing),
-    /// The step in words, and its errno.
-    Step(&'static str, i32),
-}
-
-fn text(value: &str) -> CString {
-    CString::new(value).unwrap_or_default()
-}
-
-fn step(what: &'static str, result: c_int) -> Result<(), Refusal> {
-    if result < 0 {
-        Err(Refusal::Step(what, -result))
-    } else {
-        Ok(())
-    }
-}
 
 impl Cluster {
     /// Connects; waits for monitors as long as the settings allow.
@@ -210,56 +219,30 @@ impl Context {
 
     /// Bytes read, or minus errno.
     pub fn read(&self, object: &CStr, buffer: &mut [u8], offset: u64) -> i64 {
-        // SAFETY: pointer and length are those of `buffer`, which outlives the call.
-        i64::from(unsafe {
-            (self.cluster.library.rados_read)(
-                self.handle,
-                object.as_ptr(),
-                buffer.as_mut_ptr().cast(),
-                buffer.len(),
-                offset,
-            )
-        })
+        let call = self.cluster.library.rados_read;
+        read(call, self.handle, object, buffer, offset)
     }
 
     /// 0, or minus errno.
     pub fn write(&self, object: &CStr, buffer: &[u8], offset: u64) -> i64 {
-        // SAFETY: pointer and length are those of `buffer`, which outlives the call.
-        i64::from(unsafe {
-            (self.cluster.library.rados_write)(
-                self.handle,
-                object.as_ptr(),
-                buffer.as_ptr().cast(),
-                buffer.len(),
-                offset,
-            )
-        })
+        let call = self.cluster.library.rados_write;
+        write(call, self.handle, object, buffer, offset)
     }
 
     /// Replaces an object: 0, or minus errno.
     pub fn write_full(&self, object: &CStr, buffer: &[u8]) -> i64 {
-        // SAFETY: pointer and length are those of `buffer`, which outlives the call.
-        i64::from(unsafe {
-            (self.cluster.library.rados_write_full)(
-                self.handle,
-                object.as_ptr(),
-                buffer.as_ptr().cast(),
-                buffer.len(),
-            )
-        })
+        self.put(self.cluster.library.rados_write_full, object, buffer)
     }
 
     /// Adds to an object's end: 0, or minus errno.
     pub fn append(&self, object: &CStr, buffer: &[u8]) -> i64 {
+        self.put(self.cluster.library.rados_append, object, buffer)
+    }
+
+    fn put(&self, call: Put, object: &CStr, buffer: &[u8]) -> i64 {
+        let (memory, length) = (buffer.as_ptr().cast(), buffer.len());
         // SAFETY: pointer and length are those of `buffer`, which outlives the call.
-        i64::from(unsafe {
-            (self.cluster.library.rados_append)(
-                self.handle,
-                object.as_ptr(),
-                buffer.as_ptr().cast(),
-                buffer.len(),
-            )
-        })
+        i64::from(unsafe { call(self.handle, object.as_ptr(), memory, length) })
     }
 
     /// 0, or minus errno.
@@ -270,25 +253,9 @@ impl Context {
 
     /// An object's bytes, or minus errno.
     pub fn size(&self, object: &CStr) -> i64 {
-        let (mut bytes, mut time) = (0_u64, 0);
-        // SAFETY: the text and both out-pointers live for the call.
-        let result = unsafe {
-            (self.cluster.library.rados_stat)(
-                self.handle,
-                object.as_ptr(),
-                &raw mut bytes,
-                &raw mut time,
-            )
-        };
-        if result < 0 {
-            i64::from(result)
-        } else {
-            i64::try_from(bytes).unwrap_or(i64::MAX)
-        }
+        size(self.cluster.library.rados_stat, self.handle, object)
     }
-}
 
-impl Context {
     /// Takes `lock` on an object away from whoever holds it: 0, or minus errno.
     pub fn break_lock(&self, object: &CStr, lock: &CStr) -> i64 {
         let holders = match self.holders(object, lock) {
@@ -359,57 +326,15 @@ impl Context {
 }
 
 impl Aio for Context {
-    fn completions(&self) -> &'static Librados {
-        self.cluster.library
-    }
-
-    unsafe fn start_read(
-        &self,
-        object: &CStr,
-        completion: Handle,
-        memory: (*mut u8, usize),
-        offset: u64,
-    ) -> i64 {
-        let (start, length) = memory;
-        // SAFETY: the caller keeps the memory until the completion has ended; the library copies the name.
-        i64::from(unsafe {
-            (self.cluster.library.rados_aio_read)(
-                self.handle,
-                object.as_ptr(),
-                completion,
-                start.cast(),
-                length,
-                offset,
-            )
-        })
-    }
-
-    unsafe fn start_write(
-        &self,
-        object: &CStr,
-        completion: Handle,
-        memory: (*mut u8, usize),
-        offset: u64,
-    ) -> i64 {
-        let (start, length) = memory;
-        // SAFETY: as of `start_read`.
-        i64::from(unsafe {
-            (self.cluster.library.rados_aio_write)(
-                self.handle,
-                object.as_ptr(),
-                completion,
-                start.cast(),
-                length,
-                offset,
-            )
-        })
-    }
-
-    unsafe fn start_remove(&self, object: &CStr, completion: Handle) -> i64 {
-        // SAFETY: the completion is the caller's; the library copies the name.
-        i64::from(unsafe {
-            (self.cluster.library.rados_aio_remove)(self.handle, object.as_ptr(), completion)
-        })
+    fn calls(&self) -> Calls {
+        let library = self.cluster.library;
+        Calls {
+            completions: library,
+            target: self.handle,
+            read: library.rados_aio_read,
+            write: library.rados_aio_write,
+            remove: library.rados_aio_remove,
+        }
     }
 }
 

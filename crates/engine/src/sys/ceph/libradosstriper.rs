@@ -4,8 +4,8 @@
 use std::ffi::{CStr, c_char, c_int, c_uint};
 use std::sync::Arc;
 
-use super::librados::{Context, Handle, Librados};
-use super::queue::Aio;
+use super::librados::{self, Context, Handle};
+use super::queue::{Aio, Calls, StartRead, StartRemove, StartWrite};
 use crate::sys::library::{Missing, functions};
 
 functions! {
@@ -16,13 +16,13 @@ functions! {
     rados_striper_set_object_layout_stripe_unit: unsafe extern "C" fn(Handle, c_uint) -> c_int,
     rados_striper_set_object_layout_stripe_count: unsafe extern "C" fn(Handle, c_uint) -> c_int,
     rados_striper_set_object_layout_object_size: unsafe extern "C" fn(Handle, c_uint) -> c_int,
-    rados_striper_read: unsafe extern "C" fn(Handle, *const c_char, *mut c_char, usize, u64) -> c_int,
-    rados_striper_write: unsafe extern "C" fn(Handle, *const c_char, *const c_char, usize, u64) -> c_int,
+    rados_striper_read: librados::Read,
+    rados_striper_write: librados::Write,
     rados_striper_remove: unsafe extern "C" fn(Handle, *const c_char) -> c_int,
-    rados_striper_stat: unsafe extern "C" fn(Handle, *const c_char, *mut u64, *mut libc::time_t) -> c_int,
-    rados_striper_aio_read: unsafe extern "C" fn(Handle, *const c_char, Handle, *mut c_char, usize, u64) -> c_int,
-    rados_striper_aio_write: unsafe extern "C" fn(Handle, *const c_char, Handle, *const c_char, usize, u64) -> c_int,
-    rados_striper_aio_remove: unsafe extern "C" fn(Handle, *const c_char, Handle) -> c_int,
+    rados_striper_stat: librados::Stat,
+    rados_striper_aio_read: StartRead,
+    rados_striper_aio_write: StartWrite,
+    rados_striper_aio_remove: StartRemove,
 }
 
 /// How new files are cut, in the library's words.
@@ -77,30 +77,14 @@ impl Striper {
 
     /// Bytes read, or minus errno.
     pub fn read(&self, file: &CStr, buffer: &mut [u8], offset: u64) -> i64 {
-        // SAFETY: pointer and length are those of `buffer`, which outlives the call.
-        i64::from(unsafe {
-            (self.library.rados_striper_read)(
-                self.handle,
-                file.as_ptr(),
-                buffer.as_mut_ptr().cast(),
-                buffer.len(),
-                offset,
-            )
-        })
+        let call = self.library.rados_striper_read;
+        librados::read(call, self.handle, file, buffer, offset)
     }
 
     /// 0, or minus errno.
     pub fn write(&self, file: &CStr, buffer: &[u8], offset: u64) -> i64 {
-        // SAFETY: pointer and length are those of `buffer`, which outlives the call.
-        i64::from(unsafe {
-            (self.library.rados_striper_write)(
-                self.handle,
-                file.as_ptr(),
-                buffer.as_ptr().cast(),
-                buffer.len(),
-                offset,
-            )
-        })
+        let call = self.library.rados_striper_write;
+        librados::write(call, self.handle, file, buffer, offset)
     }
 
     /// Removes all objects of a file: 0, or minus errno; EBUSY while anybody has it open.
@@ -111,21 +95,7 @@ impl Striper {
 
     /// A file's bytes, or minus errno.
     pub fn size(&self, file: &CStr) -> i64 {
-        let (mut bytes, mut time) = (0_u64, 0);
-        // SAFETY: the text and both out-pointers live for the call.
-        let result = unsafe {
-            (self.library.rados_striper_stat)(
-                self.handle,
-                file.as_ptr(),
-                &raw mut bytes,
-                &raw mut time,
-            )
-        };
-        if result < 0 {
-            i64::from(result)
-        } else {
-            i64::try_from(bytes).unwrap_or(i64::MAX)
-        }
+        librados::size(self.library.rados_striper_stat, self.handle, file)
     }
 }
 
@@ -137,57 +107,14 @@ pub enum StriperRefusal {
 }
 
 impl Aio for Striper {
-    fn completions(&self) -> &'static Librados {
-        self.context.completions()
-    }
-
-    unsafe fn start_read(
-        &self,
-        file: &CStr,
-        completion: Handle,
-        memory: (*mut u8, usize),
-        offset: u64,
-    ) -> i64 {
-        let (start, length) = memory;
-        // SAFETY: the caller keeps the memory until the completion has ended; the library copies the name.
-        i64::from(unsafe {
-            (self.library.rados_striper_aio_read)(
-                self.handle,
-                file.as_ptr(),
-                completion,
-                start.cast(),
-                length,
-                offset,
-            )
-        })
-    }
-
-    unsafe fn start_write(
-        &self,
-        file: &CStr,
-        completion: Handle,
-        memory: (*mut u8, usize),
-        offset: u64,
-    ) -> i64 {
-        let (start, length) = memory;
-        // SAFETY: as of `start_read`.
-        i64::from(unsafe {
-            (self.library.rados_striper_aio_write)(
-                self.handle,
-                file.as_ptr(),
-                completion,
-                start.cast(),
-                length,
-                offset,
-            )
-        })
-    }
-
-    unsafe fn start_remove(&self, file: &CStr, completion: Handle) -> i64 {
-        // SAFETY: the completion is the caller's; the library copies the name.
-        i64::from(unsafe {
-            (self.library.rados_striper_aio_remove)(self.handle, file.as_ptr(), completion)
-        })
+    fn calls(&self) -> Calls {
+        Calls {
+            completions: self.context.calls().completions,
+            target: self.handle,
+            read: self.library.rados_striper_aio_read,
+            write: self.library.rados_striper_aio_write,
+            remove: self.library.rados_striper_aio_remove,
+        }
     }
 }
 

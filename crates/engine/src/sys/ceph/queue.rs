@@ -1,6 +1,6 @@
 //! Operations of librados in flight: its completions, and what a piece that has ended moved.
 
-use std::ffi::{CStr, c_void};
+use std::ffi::{CStr, c_char, c_int, c_void};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -9,34 +9,25 @@ use crate::sys::in_flight::{self, InFlight};
 
 pub type Callback = extern "C" fn(completion: Handle, argument: *mut c_void);
 
-/// What starts pieces of operations, with librados's completions: librados itself, or the striper above it.
-/// Each call returns 0, or minus errno if nothing was started.
+pub type StartRead =
+    unsafe extern "C" fn(Handle, *const c_char, Handle, *mut c_char, usize, u64) -> c_int;
+pub type StartWrite =
+    unsafe extern "C" fn(Handle, *const c_char, Handle, *const c_char, usize, u64) -> c_int;
+pub type StartRemove = unsafe extern "C" fn(Handle, *const c_char, Handle) -> c_int;
+
+/// What starts pieces of operations on `target`, with librados's completions: functions of librados itself, or of the
+/// striper above it. Each returns 0, or minus errno if nothing was started, and copies the name.
+pub struct Calls {
+    pub completions: &'static Librados,
+    pub target: Handle,
+    pub read: StartRead,
+    pub write: StartWrite,
+    pub remove: StartRemove,
+}
+
+/// Lives as long as what it starts is in flight.
 pub trait Aio: Send + Sync {
-    fn completions(&self) -> &'static Librados;
-
-    /// # Safety
-    /// `memory` (start and length) must be left alone until `completion` has ended.
-    unsafe fn start_read(
-        &self,
-        object: &CStr,
-        completion: Handle,
-        memory: (*mut u8, usize),
-        offset: u64,
-    ) -> i64;
-
-    /// # Safety
-    /// As of `start_read`.
-    unsafe fn start_write(
-        &self,
-        object: &CStr,
-        completion: Handle,
-        memory: (*mut u8, usize),
-        offset: u64,
-    ) -> i64;
-
-    /// # Safety
-    /// `completion` must be a fresh one of `completions`.
-    unsafe fn start_remove(&self, object: &CStr, completion: Handle) -> i64;
+    fn calls(&self) -> Calls;
 }
 
 /// What one piece of an operation does.
@@ -115,9 +106,9 @@ impl Queue {
             "a read without a buffer of its own"
         );
         let piece = self.flight.piece(place, (start, length));
-        let (number, memory) = (piece.number, (piece.memory, length));
-        let aio = self.flight.held();
-        let library = aio.completions();
+        let (number, memory) = (piece.number, piece.memory.cast());
+        let calls = self.flight.held().calls();
+        let library = calls.completions;
         let mut completion: Handle = std::ptr::null_mut();
         // SAFETY: the ticket lives until the piece has ended, or for ever.
         let made = unsafe {
@@ -129,11 +120,12 @@ impl Queue {
         // SAFETY: the memory lies within the slot, which nobody touches while a piece is in flight and which is
         // leaked where one never ends; the completion is fresh.
         let result = unsafe {
-            match action {
-                Action::Read => aio.start_read(object, completion, memory, offset),
-                Action::Write => aio.start_write(object, completion, memory, offset),
-                Action::Remove => aio.start_remove(object, completion),
-            }
+            let (target, name) = (calls.target, object.as_ptr());
+            i64::from(match action {
+                Action::Read => (calls.read)(target, name, completion, memory, length, offset),
+                Action::Write => (calls.write)(target, name, completion, memory, length, offset),
+                Action::Remove => (calls.remove)(target, name, completion),
+            })
         };
         if result < 0 {
             // SAFETY: the completion was made above and is in no operation.
@@ -150,7 +142,7 @@ impl Queue {
     /// at most `timeout`.
     pub fn reap(&mut self, timeout: Duration, mut settle: impl FnMut(u32, u32, i64)) {
         self.flight.fetch(timeout);
-        let library = self.flight.held().completions();
+        let library = self.flight.held().calls().completions;
         while let Some((number, _)) = self.flight.next_end() {
             let (completion, moves) = self.pieces[number as usize];
             // SAFETY: the completion is of an operation that has ended, and is released once.

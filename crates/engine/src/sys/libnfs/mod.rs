@@ -9,14 +9,14 @@ mod compound;
 mod queue;
 
 use std::cell::Cell;
-use std::ffi::{CStr, CString, c_char, c_int, c_void};
+use std::ffi::{CStr, c_char, c_int, c_void};
 use std::net::{TcpStream, ToSocketAddrs};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 pub use queue::{Action, Queue};
 
-use crate::sys::library::{Missing, functions};
+use crate::sys::library::{Missing, functions, text};
 
 type Handle = *mut c_void;
 type Callback = extern "C" fn(error: c_int, nfs: Handle, data: *mut c_void, own: *mut c_void);
@@ -194,10 +194,6 @@ pub struct OpenFile(Handle);
 unsafe impl Send for OpenFile {}
 // SAFETY: as above.
 unsafe impl Sync for OpenFile {}
-
-fn text(value: &str) -> CString {
-    CString::new(value).unwrap_or_default()
-}
 
 /// The library has no errno for a lost or refused connection and for a call that was cut off with it.
 fn errno_of(error: c_int) -> i32 {

@@ -4,7 +4,7 @@
 //! is either kept for each thread (`threads`) or touched only while contexts are made and freed, which
 //! `SETTING_UP` keeps apart.
 
-use std::ffi::{CStr, CString, c_char, c_int};
+use std::ffi::{CStr, c_char, c_int};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::calls::{
@@ -12,7 +12,7 @@ use super::calls::{
 };
 use super::home::Home;
 use super::threads;
-use crate::sys::library::Missing;
+use crate::sys::library::{Missing, text};
 
 /// Who logs in. Without a name: nobody, as a guest. No `Debug`: the password is shown nowhere.
 #[derive(Clone, Default)]
@@ -77,10 +77,6 @@ fn setting_up() -> MutexGuard<'static, bool> {
     SETTING_UP.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn text(value: &str) -> CString {
-    CString::new(value).unwrap_or_default()
-}
-
 fn errno() -> i32 {
     let found = std::io::Error::last_os_error();
     found
@@ -89,8 +85,21 @@ fn errno() -> i32 {
         .unwrap_or(libc::EIO)
 }
 
-fn outcome(result: c_int) -> i64 {
-    if result < 0 { -i64::from(errno()) } else { 0 }
+/// What a call gave, or minus errno.
+fn outcome(result: i64) -> i64 {
+    if result < 0 {
+        -i64::from(errno())
+    } else {
+        result
+    }
+}
+
+/// The same apart.
+fn checked(result: c_int) -> Result<(), i64> {
+    match outcome(result.into()) {
+        errno if errno < 0 => Err(errno),
+        _ => Ok(()),
+    }
 }
 
 /// Copies a text into the library's buffer, cut to what it holds.
@@ -232,7 +241,9 @@ impl Client {
     /// Closes a file of `open`.
     pub fn close(&mut self, file: Opened) -> i64 {
         // SAFETY: the file is this client's.
-        outcome(unsafe { (self.library.smbc_getFunctionClose)(self.context)(self.context, file.0) })
+        outcome(i64::from(unsafe {
+            (self.library.smbc_getFunctionClose)(self.context)(self.context, file.0)
+        }))
     }
 
     /// Bytes read, or minus errno.
@@ -249,11 +260,7 @@ impl Client {
                 buffer.len(),
             )
         };
-        if moved < 0 {
-            -i64::from(errno())
-        } else {
-            moved as i64
-        }
+        outcome(moved as i64)
     }
 
     /// Bytes written, or minus errno.
@@ -270,11 +277,7 @@ impl Client {
                 buffer.len(),
             )
         };
-        if moved < 0 {
-            -i64::from(errno())
-        } else {
-            moved as i64
-        }
+        outcome(moved as i64)
     }
 
     /// Sets the file's position, which the library keeps on this side.
@@ -289,10 +292,9 @@ impl Client {
                 libc::SEEK_SET,
             )
         };
-        if found < 0 {
-            Err(-i64::from(errno()))
-        } else {
-            Ok(())
+        match outcome(found) {
+            errno if errno < 0 => Err(errno),
+            _ => Ok(()),
         }
     }
 
@@ -304,11 +306,7 @@ impl Client {
         let result = unsafe {
             (self.library.smbc_getFunctionFstat)(self.context)(self.context, file.0, &raw mut found)
         };
-        if result < 0 {
-            -i64::from(errno())
-        } else {
-            found.st_size
-        }
+        checked(result).map_or_else(|errno| errno, |()| found.st_size)
     }
 
     /// The first `stat`, which connects and logs in: one client of the process after another.
@@ -329,49 +327,45 @@ impl Client {
                 &raw mut found,
             )
         };
-        if result < 0 {
-            Err(-i64::from(errno()))
-        } else {
-            Ok((found.st_mode, found.st_size))
-        }
+        checked(result).map(|()| (found.st_mode, found.st_size))
     }
 
     /// 0, or minus errno.
     pub fn make_directory(&mut self, url: &CStr) -> i64 {
         // SAFETY: the text lives for the call.
-        outcome(unsafe {
+        outcome(i64::from(unsafe {
             (self.library.smbc_getFunctionMkdir)(self.context)(self.context, url.as_ptr(), 0o755)
-        })
+        }))
     }
 
     /// 0, or minus errno.
     pub fn remove_directory(&mut self, url: &CStr) -> i64 {
         // SAFETY: the text lives for the call.
-        outcome(unsafe {
+        outcome(i64::from(unsafe {
             (self.library.smbc_getFunctionRmdir)(self.context)(self.context, url.as_ptr())
-        })
+        }))
     }
 
     /// 0, or minus errno.
     pub fn unlink(&mut self, url: &CStr) -> i64 {
         // SAFETY: the text lives for the call.
-        outcome(unsafe {
+        outcome(i64::from(unsafe {
             (self.library.smbc_getFunctionUnlink)(self.context)(self.context, url.as_ptr())
-        })
+        }))
     }
 
     /// 0, or minus errno.
     pub fn rename(&mut self, from: &CStr, to: &CStr) -> i64 {
         let context = self.context;
         // SAFETY: both texts live for the call.
-        outcome(unsafe {
+        outcome(i64::from(unsafe {
             (self.library.smbc_getFunctionRename)(context)(
                 context,
                 from.as_ptr(),
                 context,
                 to.as_ptr(),
             )
-        })
+        }))
     }
 
     /// (total, free) bytes, or minus errno.
@@ -386,9 +380,7 @@ impl Client {
                 &raw mut found,
             )
         };
-        if result < 0 {
-            return Err(-i64::from(errno()));
-        }
+        checked(result)?;
         // Without SMB's POSIX extensions, `f_bsize` is a sector's bytes and `f_frsize` the sectors of a block.
         let block_bytes = found.f_bsize * found.f_frsize.max(1);
         Ok((found.f_blocks * block_bytes, found.f_bfree * block_bytes))
