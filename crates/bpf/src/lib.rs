@@ -2,7 +2,6 @@
 //! included, and hands over what it counted. Needs nothing on the user's machine but a kernel with BTF.
 
 mod calls;
-mod error;
 mod events;
 mod layout;
 mod loader;
@@ -12,9 +11,9 @@ mod support;
 mod vocabulary;
 
 pub use calls::{CALLS, Table};
-pub use error::BpfError;
 pub use layout::Segment;
 pub use leadline_record::trace::{COUNTERS, TIMES};
 pub use outcome::{Call, FileRow, Image, Latencies, Trace};
 pub use session::{Options, Session};
+pub use support::BpfError;
 pub use support::unavailable;

@@ -7,8 +7,8 @@ use aya::programs::BtfTracePoint;
 use aya::{Btf, Ebpf, EbpfLoader, Endianness};
 
 use crate::calls::{ASKED, CALLS, Table};
-use crate::error::BpfError;
 use crate::layout::{ASKED_OPCODES, CALL_NUMBERS, CallEntry, OPCODES, Row, Thread};
+use crate::support::BpfError;
 
 static PROGRAM: &[u8] = aya::include_bytes_aligned!(concat!(env!("OUT_DIR"), "/trace.bpf.o"));
 

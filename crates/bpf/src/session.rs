@@ -10,11 +10,11 @@ use std::time::Duration;
 use aya::Ebpf;
 use aya::maps::{Array, HashMap, Map, MapData, RingBuf};
 
-use crate::error::BpfError;
 use crate::events::Collected;
 use crate::layout::{Asked, AskedKey, Row, Segment, Thread};
 use crate::loader::{self, Limits};
 use crate::outcome::{Root, Sources, Trace};
+use crate::support::BpfError;
 use crate::vocabulary::LOST;
 
 /// Numbers of images below this are given to the processes that `follow` names, those above by the program.

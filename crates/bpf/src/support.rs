@@ -1,9 +1,7 @@
 //! Whether this kernel and these privileges suffice, before anything is loaded.
 
-use std::fs;
 use std::path::Path;
-
-use crate::error::BpfError;
+use std::{fmt, fs};
 
 /// Where the kernel describes its own types.
 pub const KERNEL_TYPES: &str = "/sys/kernel/btf/vmlinux";
@@ -88,3 +86,40 @@ fn own_numbers() -> Option<BpfError> {
         )
     })
 }
+
+/// What happened, and what to do about it.
+#[derive(Debug)]
+pub struct BpfError {
+    pub message: String,
+    pub remedy: &'static str,
+}
+
+impl BpfError {
+    pub fn new(message: impl Into<String>, remedy: &'static str) -> Self {
+        Self {
+            message: message.into(),
+            remedy,
+        }
+    }
+
+    /// A call of the loader or of the system that failed, with the cause behind it.
+    pub fn failed(what: &str, error: &(dyn std::error::Error + 'static)) -> Self {
+        let mut words = format!("{what}: {error}");
+        // The kernel's verifier gives its reasons in thousands of lines, of use to developers only.
+        if let Some(place) = words.find(" Verifier output") {
+            words.truncate(place);
+        }
+        Self::new(
+            words,
+            "trace with --via preload, which needs neither privileges nor BPF",
+        )
+    }
+}
+
+impl fmt::Display for BpfError {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "{}: {}", self.message, self.remedy)
+    }
+}
+
+impl std::error::Error for BpfError {}

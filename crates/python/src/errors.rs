@@ -1,7 +1,8 @@
-//! The one mapping from the engine's errors to Python's.
+//! Errors as Python's, and calls that let go of the interpreter.
 
-use leadline_engine::EngineError;
 use leadline_engine::error::errno_words;
+use leadline_engine::sys::process::{SignalWatch, pass_on};
+use leadline_engine::{EngineError, Interrupts};
 use leadline_record::RecordError;
 use pyo3::exceptions::{PyKeyboardInterrupt, PyOSError, PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
@@ -31,4 +32,22 @@ pub fn record(error: RecordError, path: &std::path::Path) -> PyErr {
         }
         other => PyRuntimeError::new_err(format!("{}: {other}", path.display())),
     }
+}
+
+/// Runs `work` without the GIL. When it gives up because of a signal, Python's own handler gets that signal
+/// (Ctrl-C is then KeyboardInterrupt, SIGTERM ends the process unless the program handles it).
+pub fn detached<T: Send>(
+    py: Python<'_>,
+    work: impl FnOnce(Interrupts) -> Result<T, EngineError> + Send,
+) -> PyResult<T> {
+    let (result, signal) = py.detach(|| {
+        let watch = SignalWatch::start();
+        let result = work(&|| watch.noted());
+        (result, watch.noted())
+    });
+    if let (Err(EngineError::Interrupted), Some(signal)) = (&result, signal) {
+        pass_on(signal);
+        py.check_signals()?;
+    }
+    result.map_err(engine)
 }

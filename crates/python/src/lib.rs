@@ -2,7 +2,6 @@
 
 mod bpf;
 mod convert;
-mod detach;
 mod directory;
 mod errors;
 mod meeting;
@@ -60,7 +59,7 @@ fn engines(py: Python<'_>) -> PyResult<Bound<'_, PyList>> {
 #[pyo3(name = "layout")]
 fn lay_out<'py>(py: Python<'py>, job_json: &str) -> PyResult<Bound<'py, PyAny>> {
     let job = AnyJob::parse(job_json).map_err(errors::engine)?;
-    let laid_out = detach::detached(py, |signal| job.lay_out(signal))?;
+    let laid_out = errors::detached(py, |signal| job.lay_out(signal))?;
     convert::json(py, &plain(&laid_out))
 }
 
@@ -75,7 +74,7 @@ fn run_trial<'py>(
 ) -> PyResult<Bound<'py, PyAny>> {
     let job = AnyJob::parse(job_json).map_err(errors::engine)?;
     let place = meeting.map(|meeting| Arc::clone(&meeting.place));
-    let summary = detach::detached(py, |signal| job.run(&record_path, place.as_deref(), signal))?;
+    let summary = errors::detached(py, |signal| job.run(&record_path, place.as_deref(), signal))?;
     convert::json(py, &summary)
 }
 
@@ -109,7 +108,7 @@ fn transfer_memory(
 #[pyo3(name = "check")]
 fn check_files<'py>(py: Python<'py>, job_json: &str) -> PyResult<Bound<'py, PyAny>> {
     let job = Job::parse(job_json).map_err(errors::engine)?;
-    let checked = detach::detached(py, |signal| check::check(&job, signal))?;
+    let checked = errors::detached(py, |signal| check::check(&job, signal))?;
     convert::json(py, &plain(&checked))
 }
 

@@ -6,7 +6,7 @@ use leadline_engine::EngineError;
 use leadline_engine::trial::meeting::Meeting as Place;
 use pyo3::prelude::*;
 
-use crate::detach;
+use crate::errors;
 
 #[pyclass(frozen, module = "leadline._core")]
 pub struct Meeting {
@@ -25,7 +25,7 @@ impl Meeting {
     /// Says that all is open, and sleeps until the instant that is told then.
     fn come(&self, py: Python<'_>) -> PyResult<()> {
         let place = Arc::clone(&self.place);
-        detach::detached(py, move |signal| {
+        errors::detached(py, move |signal| {
             if place.come(|| signal().is_some()) {
                 Ok(())
             } else {

@@ -11,18 +11,12 @@
 
 #![forbid(unsafe_code)]
 
-mod error;
-mod interval;
+mod frames;
 mod plain;
-mod reader;
 pub mod trace;
-mod writer;
 
-pub use error::RecordError;
-pub use interval::{Histograms, Interval};
+pub use frames::{Histograms, Interval, Record, RecordError, Writer, parse, read};
 pub use plain::{new_plain, open_plain, read_plain};
-pub use reader::{Record, parse, read};
-pub use writer::Writer;
 
 /// The first bytes of a record; the line ends and the DOS end-of-file show a file that was converted.
 pub const MAGIC: [u8; 8] = *b"LLREC\r\n\x1a";

@@ -4,9 +4,9 @@ use std::collections::HashMap;
 
 use super::calls::CALLS;
 use super::counters::{COUNTERS, TIMES};
-use super::error::TraceError;
 use super::files::FileSums;
 use super::layout::{FILE_OTHERS, MODULE_POSIX};
+use super::reader::TraceError;
 use super::reader::{Log, Process, Source, read};
 use super::segments::{Segment, read_segments};
 

@@ -3,8 +3,8 @@
 use std::collections::HashMap;
 use std::mem::offset_of;
 
-use super::error::TraceError;
 use super::layout::{FileRecord, SIZE_BINS, SideRecord, TAG_FILE, TAG_READ, TAG_WRITE};
+use super::reader::TraceError;
 use super::reader::{Chunk, Process, long, word};
 
 /// Transfers of one direction.

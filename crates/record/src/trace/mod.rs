@@ -5,7 +5,6 @@ pub mod calls;
 mod classes;
 mod columns;
 mod counters;
-mod error;
 mod files;
 pub mod layout;
 mod reader;
@@ -18,7 +17,7 @@ pub use classes::{
 };
 pub use columns::{Columns, NONE, ProcessEntry, SegmentColumns};
 pub use counters::{COUNTERS, TIMES};
-pub use error::TraceError;
 pub use files::FileSums;
+pub use reader::TraceError;
 pub use reader::{Log, Process, Source, read};
 pub use segments::{Segment, read_segments};

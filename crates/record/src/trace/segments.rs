@@ -3,11 +3,11 @@
 use std::mem::offset_of;
 
 use super::calls::CALLS;
-use super::error::TraceError;
 use super::layout::{
     CALL_EXTENSION, CHUNK_SEGMENTS, ChunkHead, FILE_NONE, SEGMENT_NO_LENGTH, SEGMENT_NO_OFFSET,
     SEGMENT_WRITTEN, SEGMENTS_AT, SegmentRecord,
 };
+use super::reader::TraceError;
 use super::reader::{Process, Source, half, long, walk, word};
 
 /// One call, in the log's own numbers and ticks.

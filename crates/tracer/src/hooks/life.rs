@@ -1,13 +1,13 @@
 //! The beginning and the ends of a process: constructor, exit in its forms, vfork, filters of system calls.
 
+pub mod filter;
+
 use core::ffi::{c_int, c_void};
 
 use leadline_record::trace::layout::END_EXIT;
+use libc::SYS_vfork;
 
 use crate::{process, symbols, thread};
-
-pub mod filter;
-pub mod vfork;
 
 /// Runs when the loader has loaded the library, before the program's main.
 #[used]
@@ -70,3 +70,40 @@ macro_rules! ends {
     )*};
 }
 ends! { _exit UNDERSCORE_EXIT _Exit CAPITAL_EXIT quick_exit QUICK_EXIT }
+
+/// The child gets a state that records nothing: what it did would be written down as its parent's.
+#[unsafe(naked)]
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn vfork() -> c_int {
+    core::arch::naked_asm!(
+        "pop rdi",
+        "mov rsi, qword ptr [rip + leadline_thread@GOTTPOFF]",
+        "mov rdx, qword ptr fs:[rsi]",
+        "mov eax, {number}",
+        "syscall",
+        "push rdi",
+        "test eax, eax",
+        "jnz 2f",
+        "lea rdx, [rip + {child}]",
+        "mov qword ptr fs:[rsi], rdx",
+        "ret",
+        "2:",
+        "mov qword ptr fs:[rsi], rdx",
+        "mov rdi, rax",
+        "jmp {after}",
+        number = const SYS_vfork,
+        child = sym thread::VFORK_CHILD,
+        after = sym after,
+    )
+}
+
+/// The parent goes on.
+extern "C" fn after(result: isize) -> c_int {
+    crate::scratch::release_after_vfork();
+    if result < 0 {
+        // SAFETY: the address is the calling thread's own.
+        unsafe { *libc::__errno_location() = -result as i32 };
+        return -1;
+    }
+    result as c_int
+}

@@ -2,7 +2,6 @@
 
 mod aio;
 mod close;
-mod copy;
 mod directory;
 mod exec;
 mod life;

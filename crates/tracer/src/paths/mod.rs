@@ -3,25 +3,23 @@
 //! A path is what the program said, made absolute; `//` and `/./` are taken out, `..` and links are left alone.
 //! Numbers are found in a hash table beside the log; the names themselves are in the log.
 
-use core::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+mod text;
+
+use core::arch::x86_64::{
+    _MM_HINT_T0, _mm_cmpeq_epi8, _mm_loadu_si128, _mm_movemask_epi8, _mm_prefetch,
+};
 use core::ffi::{CStr, c_char};
 use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, AtomicUsize};
 
 use leadline_record::trace::layout::{
-    CHUNK_NAMES, FILE_OTHERS, FileRecord, MODULE_POSIX, NameHead, PATH_BYTES_MAX,
+    CHUNK_NAMES, FILE_OTHERS, FileRecord, MODULE_POSIX, NameHead, PAGE_BYTES, PATH_BYTES_MAX,
 };
-
-use crate::environment;
-use crate::process::{Process, lost};
-use crate::sys;
-use crate::thread::{PATH_ROOM, Thread};
-
-mod recent;
-mod text;
-
-pub use recent::{Recent, known};
 use text::{absolute, hash_of};
+
+use crate::process::{Process, lost};
+use crate::thread::{PATH_ROOM, Thread};
+use crate::{environment, sys};
 
 /// Grows with every change of the working directory.
 static DIRECTORY_GENERATION: AtomicU32 = AtomicU32::new(1);
@@ -177,7 +175,7 @@ pub unsafe fn record(thread: &mut Thread, directory: i32, path: *const c_char) -
     // SAFETY: promised by the caller.
     let text = unsafe { CStr::from_ptr(path) }.to_bytes();
     let record = find(thread, directory, text);
-    recent::keep(thread, directory, path.addr(), text, record);
+    keep(thread, directory, path.addr(), text, record);
     record
 }
 
@@ -239,7 +237,7 @@ pub fn is_used_up(record: *const FileRecord) -> bool {
 /// Forgets what was found, so that a used-up record is replaced.
 #[cold]
 pub fn forget_found(thread: &mut Thread) {
-    recent::forget(thread);
+    forget(thread);
     // SAFETY: zeros are valid, empty entries.
     unsafe { (&raw mut thread.cached).write_bytes(0, 1) };
 }
@@ -350,4 +348,111 @@ pub fn of_descriptor(into: &mut [u8; PATH_ROOM], fd: i32) -> usize {
     text.push(b"\0");
     let room = into.get_mut(..PATH_BYTES_MAX).unwrap_or(&mut []);
     sys::read_link(&link, room)
+}
+
+const PATHS: usize = 16;
+const TEXT_BYTES: usize = 128;
+/// What is compared at once.
+const STEP: usize = 32;
+
+/// The paths of one thread. Zeros are empty ones: no working directory has the generation 0.
+#[repr(C)]
+pub struct Recent([Path; PATHS]);
+
+/// A path as the program wrote it.
+#[repr(C, align(64))]
+struct Path {
+    address: usize,
+    directory: i32,
+    generation: u32,
+    record: *mut FileRecord,
+    /// Of each step, the bytes that belong to the text, its zero byte included, as bits.
+    wanted: [u32; TEXT_BYTES / STEP],
+    text: Text,
+}
+
+/// In cache lines of its own, whatever comes before it.
+#[repr(C, align(64))]
+struct Text([u8; TEXT_BYTES]);
+
+fn place(address: usize) -> usize {
+    ((address as u32).wrapping_mul(0x9e37_79b1) >> 28) as usize % PATHS
+}
+
+/// The thread's record of the path at an address, if it is one of these; never for null.
+///
+/// # Safety
+/// `path` is null or a string that the kernel has just read.
+#[inline(always)]
+pub unsafe fn known(
+    thread: &Thread,
+    directory: i32,
+    path: *const c_char,
+) -> Option<*mut FileRecord> {
+    let kept = &thread.paths.0[place(path.addr())];
+    if kept.address != path.addr()
+        || kept.directory != directory
+        || kept.generation != DIRECTORY_GENERATION.load(Relaxed)
+    {
+        return None;
+    }
+    for (step, wanted) in kept.wanted.iter().enumerate() {
+        if *wanted == 0 {
+            break;
+        }
+        // SAFETY: what is in the page of the string's start may be read; `keep` takes no string that leaves it.
+        if unsafe { equal(path.cast::<u8>(), &kept.text, step * STEP) } & wanted != *wanted {
+            return None;
+        }
+    }
+    Some(kept.record)
+}
+
+/// Which of the bytes from `at` on are equal, as bits.
+#[inline(always)]
+unsafe fn equal(path: *const u8, text: &Text, at: usize) -> u32 {
+    const HALF: usize = STEP / 2;
+    let bits = |offset: usize| {
+        // SAFETY: promised by the caller; the offset is within the text. All x86-64 CPUs have the instructions.
+        unsafe {
+            let theirs = _mm_loadu_si128(path.wrapping_add(offset).cast());
+            let ours = _mm_loadu_si128(text.0.as_ptr().wrapping_add(offset).cast());
+            _mm_movemask_epi8(_mm_cmpeq_epi8(theirs, ours)) as u32
+        }
+    };
+    bits(at) | bits(at + HALF) << HALF
+}
+
+/// Keeps a path that was just looked up, unless it may be another file's the next time.
+pub fn keep(
+    thread: &mut Thread,
+    directory: i32,
+    address: usize,
+    text: &[u8],
+    record: *mut FileRecord,
+) {
+    // A directory's descriptor may be another directory's the next time.
+    let lasts = directory == libc::AT_FDCWD || text.first() == Some(&b'/');
+    let steps = text.len() / STEP + 1;
+    let in_page = address % PAGE_BYTES + steps * STEP <= PAGE_BYTES;
+    if !lasts || !in_page || text.is_empty() || text.len() >= TEXT_BYTES {
+        return;
+    }
+    let generation = DIRECTORY_GENERATION.load(Relaxed);
+    let kept = &mut thread.paths.0[place(address)];
+    kept.text.0[..text.len()].copy_from_slice(text);
+    kept.text.0[text.len()] = 0;
+    for (step, wanted) in kept.wanted.iter_mut().enumerate() {
+        let bytes = (text.len() + 1).saturating_sub(step * STEP).min(STEP);
+        *wanted = ((1_u64 << bytes) - 1) as u32;
+    }
+    (kept.address, kept.directory) = (address, directory);
+    (kept.generation, kept.record) = (generation, record);
+}
+
+/// Forgets them all.
+pub fn forget(thread: &mut Thread) {
+    for kept in &mut thread.paths.0 {
+        kept.generation = 0;
+    }
 }
