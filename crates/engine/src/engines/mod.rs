@@ -10,7 +10,7 @@ mod radosstriper;
 mod s3;
 mod xrootd;
 
-use crate::io::one_at_a_time::OneAtATime;
+use crate::io::OneAtATime;
 use crate::io::pooled::Pooled;
 use crate::io::{Blocking, Queueing};
 use crate::schemes::EngineName;

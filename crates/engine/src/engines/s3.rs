@@ -15,7 +15,7 @@ use crate::io::{
     refused,
 };
 use crate::schemes;
-use crate::schemes::s3::{Connection, Problem, Store, objects, store};
+use crate::schemes::s3::{Connection, Problem, Store, connection, store};
 use crate::sys::buffer::AlignedBuffer;
 use crate::volume;
 
@@ -190,7 +190,7 @@ async fn perform(
         let part = &mut kit.buffer.as_mut_slice()[start..start + length];
         let done = match operation.direction {
             Direction::Read => {
-                objects::get(store, &mut kit.connection, &key, (within, part)).await?
+                connection::get(store, &mut kit.connection, &key, (within, part)).await?
             }
             _ => {
                 let whole = store.object_bytes.min(file_bytes - (offset - within));
@@ -198,7 +198,7 @@ async fn perform(
                     return Err(Problem::new(libc::EINVAL, "an object is written whole"));
                 }
                 let body = Bytes::copy_from_slice(part);
-                objects::put_whole(store, &mut kit.connection, &key, body).await?;
+                connection::put_whole(store, &mut kit.connection, &key, body).await?;
                 length
             }
         };

@@ -9,6 +9,7 @@ pub mod tests;
 
 use std::path::PathBuf;
 
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::distribution::Distribution;
@@ -200,11 +201,16 @@ pub(crate) fn present<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
     Option::deserialize(from)
 }
 
+/// A job of any kind, as its keys say, not validated yet.
+pub(crate) fn read<J: DeserializeOwned>(json: &str) -> Result<J, EngineError> {
+    serde_json::from_str(json)
+        .map_err(|error| EngineError::Job(format!("the job is not valid: {error}")))
+}
+
 impl Job {
     /// Reads and validates. Every error names the key and what would be right.
     pub fn parse(json: &str) -> Result<Self, EngineError> {
-        let job: Self = serde_json::from_str(json)
-            .map_err(|error| EngineError::Job(format!("the job is not valid: {error}")))?;
+        let job: Self = read(json)?;
         job.validate()?;
         Ok(job)
     }

@@ -60,8 +60,7 @@ pub struct MetadataJob {
 impl MetadataJob {
     /// Reads and validates. Every error names the key and what would be right.
     pub fn parse(json: &str) -> Result<Self, EngineError> {
-        let job: Self = serde_json::from_str(json)
-            .map_err(|error| EngineError::Job(format!("the job is not valid: {error}")))?;
+        let job: Self = job::read(json)?;
         job.validate()?;
         Ok(job)
     }

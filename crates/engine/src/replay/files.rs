@@ -14,11 +14,11 @@ use super::script::{FileEntry, Script};
 use crate::Interrupts;
 use crate::error::EngineError;
 use crate::pattern::{Pattern, Stamp};
+use crate::sync::lock;
 use crate::sys::buffer::AlignedBuffer;
 use crate::sys::directory::OwnDirectory;
 use crate::sys::file::{Advice, OpenHow, advise, sync, write_at};
 use crate::sys::metadata;
-use crate::trial::context::lock;
 use crate::trial::layout::LaidOut;
 use crate::volume;
 

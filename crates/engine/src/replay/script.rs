@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use crate::error::EngineError;
-use crate::job::require_common;
+use crate::job::{self, require_common};
 
 const MAGIC: &[u8; 8] = b"LLREPLAY";
 const VERSION: u32 = 1;
@@ -289,8 +289,7 @@ pub struct ReplayJob {
 impl ReplayJob {
     /// Reads and validates. Every error names the key and what would be right.
     pub fn parse(json: &str) -> Result<Self, EngineError> {
-        let job: Self = serde_json::from_str(json)
-            .map_err(|error| EngineError::Job(format!("the job is not valid: {error}")))?;
+        let job: Self = job::read(json)?;
         require_common(
             (&job.format, FORMAT),
             &job.prefix,

@@ -17,11 +17,11 @@ use super::script::{Call, Class, Kind, ThreadEntry};
 use crate::error::Failure;
 use crate::histogram::Counts;
 use crate::pattern::Stamp;
+use crate::sync::lock;
 use crate::sys::buffer::AlignedBuffer;
 use crate::sys::file::{read_at, sync, sync_data, write_at};
 use crate::sys::metadata;
 use crate::sys::process::{CpuTime, thread_cpu, thread_id};
-use crate::trial::context::lock;
 use crate::trial::parts::Part;
 use crate::trial::runner::{fail_engine, guarded};
 

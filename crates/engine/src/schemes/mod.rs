@@ -15,11 +15,12 @@ pub(crate) mod s3;
 mod smb;
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Mutex, Weak};
 
 use serde::Serialize;
 
 use crate::error::EngineError;
+use crate::sync::lock;
 use crate::sys::library::Missing;
 use crate::volume::names::Operation;
 use crate::volume::{Outcome, Volume, VolumeError};
@@ -50,7 +51,7 @@ static CONNECTED: Mutex<Option<HashMap<String, Weak<dyn Volume>>>> = Mutex::new(
 
 /// The storage of `location`, connected once in this process while anybody uses it.
 pub fn connect(location: &Location) -> Outcome<Arc<dyn Volume>> {
-    let mut connected = CONNECTED.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut connected = lock(&CONNECTED);
     let table = connected.get_or_insert_default();
     if let Some(volume) = table.get(&location.url).and_then(Weak::upgrade) {
         return Ok(volume);

@@ -2,11 +2,12 @@
 
 use std::ffi::{CStr, CString};
 use std::path::Path;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use super::options::{climbs, is_timeout};
 use super::{Choice, Engine, Location, Memory, Scheme, Wrong};
+use crate::sync::lock;
 use crate::sys::file::OpenHow;
 use crate::sys::libnfs::{
     Access, Action, CONNECT_S, Facts, Libnfs, OpenFile, Queue, Refusal, Session,
@@ -217,7 +218,7 @@ impl Export {
         path: &str,
         work: impl FnOnce(&mut Session) -> Result<T, i32>,
     ) -> Outcome<T> {
-        let mut names = self.names.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut names = lock(&self.names);
         let usable =
             |(session, used): &(Session, Instant)| !session.is_lost() && used.elapsed() < IDLE;
         let mut session = match names.take().filter(usable) {
@@ -437,7 +438,7 @@ struct File {
 
 impl File {
     fn with<T>(&self, work: impl FnOnce(&mut Channel) -> T) -> T {
-        let mut channel = self.channel.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut channel = lock(&self.channel);
         work(&mut channel)
     }
 }

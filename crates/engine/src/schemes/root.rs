@@ -2,12 +2,13 @@
 
 use std::ffi::{CStr, CString};
 use std::path::Path;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 use super::options::{first, wrong_climb, wrong_timeout};
 use super::{Choice, Engine, Scheme, ThirdParty, Wrong};
 use crate::schemes::Location;
+use crate::sync::lock;
 use crate::sys::file::OpenHow;
 use crate::sys::library::text;
 use crate::sys::xrootd::{File, How, Manner, System, Xrootd};
@@ -235,7 +236,7 @@ impl Server {
     /// Enters a file where nobody else could list it, before it is made.
     fn note(&self, path: &str) -> Outcome<()> {
         let directory = path.rsplit_once('/').map_or("", |(directory, _)| directory);
-        let mut list = self.list.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut list = lock(&self.list);
         if matches!(*list, List::Unknown) {
             *list = match self.system.names(&self.full(directory)) {
                 Err(errno) if is_flat(errno) => self.new_list(directory)?,

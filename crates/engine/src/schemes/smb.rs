@@ -3,12 +3,13 @@
 use std::ffi::{CStr, CString};
 use std::fs;
 use std::path::Path;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 use super::options::{first, wrong_climb, wrong_timeout};
 use super::{Choice, Engine, Memory, Scheme, Wrong};
 use crate::schemes::Location;
+use crate::sync::lock;
 use crate::sys::file::OpenHow;
 use crate::sys::smb::{Client, Libsmbclient, Listing, Login, Manner, Opened, Refusal};
 use crate::volume::names::{Names, OpenAs, Operation, PathCalls, PathNames};
@@ -96,10 +97,6 @@ pub struct Share {
 struct Open {
     client: Arc<Mutex<Client>>,
     file: Opened,
-}
-
-fn lock(client: &Mutex<Client>) -> MutexGuard<'_, Client> {
-    client.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// A path as it stands in a URL (RFC 3986, 2.1).

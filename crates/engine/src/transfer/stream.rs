@@ -17,9 +17,10 @@ use crate::io::{Completion, Direction, Operation, Queueing, Setup};
 use crate::job::Arrival;
 use crate::pattern::{BLOCK_BYTES, is_zero};
 use crate::random::Random;
+use crate::sync::lock;
 use crate::sys::file::OpenHow;
 use crate::sys::process::thread_cpu;
-use crate::trial::context::{Context, ThreadEnd, lock};
+use crate::trial::context::{Context, ThreadEnd};
 use crate::trial::pacer::Pacer;
 use crate::worker::{Meter, Times, WAIT_MAX_NS, fail_submission, failure_of, live, note_vanished};
 

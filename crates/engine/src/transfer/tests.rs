@@ -13,9 +13,9 @@ use super::{lay_out, run, stream};
 use crate::engines;
 use crate::error::{EngineError, Failure};
 use crate::io::{Completion, Engine, Operation, Queueing, Setup};
+use crate::sync::lock;
 use crate::sys::buffer::AlignedBuffer;
 use crate::sys::file;
-use crate::trial::context::lock;
 
 const SIZE: u64 = 300_000;
 

@@ -1,14 +1,15 @@
 //! What the threads of a trial share: the start, the flags, and the hand-over of intervals to the collector.
 
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, Ordering};
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Condvar, Mutex, PoisonError};
 
-use super::interval::{IntervalSet, Schedule};
+use super::collector::{IntervalSet, Schedule};
 use super::watch::Alarm;
 use crate::blocks::ledger::Ledger;
 use crate::error::Failure;
 use crate::job::Job;
 use crate::pattern::Pattern;
+use crate::sync::lock;
 use crate::sys::clock::Clock;
 use crate::sys::process::CpuTime;
 
@@ -65,11 +66,6 @@ pub struct Context {
     pub hands: Vec<Hand>,
     origin: Mutex<Option<u64>>,
     started: Condvar,
-}
-
-/// A panic elsewhere is reported elsewhere; the data behind these locks is plain.
-pub fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Context {

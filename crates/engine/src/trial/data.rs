@@ -8,9 +8,9 @@ use leadline_record::{RecordError, Writer};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
+use super::collector::uses;
 use super::collector::{Collector, Sums, Totals};
-use super::context::{Context, Hand, ThreadEnd, lock};
-use super::interval::uses;
+use super::context::{Context, Hand, ThreadEnd};
 use super::meeting::Meeting;
 use super::runner::{self, Crew, Ending, Progress, Runner, Terms, ThreadRow, Trial, threads_json};
 use super::watch::Alarm;
@@ -19,6 +19,7 @@ use crate::blocks::ledger::Ledger;
 use crate::error::EngineError;
 use crate::io::Direction;
 use crate::job::Job;
+use crate::sync::lock;
 use crate::sys::clock::Clock;
 use crate::sys::process::{CpuTime, process_cpu};
 

@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use serde::Serialize;
@@ -15,6 +15,7 @@ use crate::error::EngineError;
 use crate::job::Job;
 use crate::pattern::{Pattern, Stamp};
 use crate::schemes::{self, Local};
+use crate::sync::lock;
 use crate::sys::buffer::AlignedBuffer;
 use crate::sys::file::OpenHow;
 use crate::volume::{self, Handle, Outcome, Volume};
@@ -99,12 +100,7 @@ pub fn lay_out_some(
         }
         work.watch(signal)
     });
-    if let Some(error) = work
-        .error
-        .lock()
-        .unwrap_or_else(PoisonError::into_inner)
-        .take()
-    {
+    if let Some(error) = lock(&work.error).take() {
         return Err(error);
     }
     if interrupted {
@@ -167,10 +163,7 @@ impl Work<'_> {
         }
         if let Err(error) = outcome {
             self.stop.store(true, Ordering::Relaxed);
-            self.error
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner)
-                .get_or_insert(error);
+            lock(&self.error).get_or_insert(error);
         }
         self.left.fetch_sub(1, Ordering::AcqRel);
     }

@@ -5,6 +5,7 @@
 use std::sync::{Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
+use crate::sync::lock;
 use crate::sys::clock::monotonic_ns;
 
 /// How often a trial that waits is asked whether it is to start at all.
@@ -66,7 +67,7 @@ impl Meeting {
     }
 
     fn set(&self, next: Stage, applies: impl FnOnce(Stage) -> bool) {
-        let mut stage = self.stage.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut stage = lock(&self.stage);
         if applies(*stage) {
             *stage = next;
             self.changed.notify_all();
@@ -75,7 +76,7 @@ impl Meeting {
 
     /// The stage once `waits` does not hold of it, or after `longest`.
     fn wait(&self, waits: impl Fn(Stage) -> bool, longest: Option<Duration>) -> Stage {
-        let mut stage = self.stage.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut stage = lock(&self.stage);
         while waits(*stage) {
             let Some(longest) = longest else {
                 stage = self

@@ -8,7 +8,6 @@ pub mod check;
 pub mod collector;
 pub mod context;
 pub(crate) mod data;
-pub mod interval;
 pub mod layout;
 pub mod meeting;
 pub mod pacer;

@@ -7,8 +7,8 @@ use std::sync::Mutex;
 use hdrhistogram::Histogram;
 use leadline_record::{Histograms, Interval};
 
-use super::context::lock;
 use crate::histogram::{self, Counts};
+use crate::sync::lock;
 
 /// A thread that hands over later than this has its part written as a supplement.
 const PATIENCE_NS: u64 = 1_000_000_000;

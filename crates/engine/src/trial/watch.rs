@@ -5,9 +5,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use super::context::lock;
 use crate::Interrupts;
 use crate::error::Failure;
+use crate::sync::lock;
 
 /// How often signals, the deadline and what threads handed over are looked at.
 pub const LOOK: Duration = Duration::from_millis(50);

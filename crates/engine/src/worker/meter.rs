@@ -5,10 +5,11 @@ use std::sync::atomic::Ordering;
 
 use super::WAIT_MAX_NS;
 use crate::io::Direction;
+use crate::sync::lock;
 use crate::sys::clock::Clock;
 use crate::sys::process::CpuTime;
-use crate::trial::context::{Context, Hand, ThreadEnd, lock};
-use crate::trial::interval::{IntervalSet, LATE_NS};
+use crate::trial::collector::{IntervalSet, LATE_NS};
+use crate::trial::context::{Context, Hand, ThreadEnd};
 
 /// A wait shorter than this is spent looking at the clock: a sleep would oversleep it.
 const SPIN_NS: u64 = 50_000;

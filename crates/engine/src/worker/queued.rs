@@ -1,6 +1,6 @@
 //! The loop of engines with a queue: batches of up to `iodepth`, three readings of the clock per batch.
 
-use super::think::Think;
+use super::Think;
 use super::{Phase, Slot, Times, WAIT_MAX_NS, Worker};
 use crate::io::{Blocking, Completion, Direction, Operation, Queueing};
 use crate::sys::buffer::prefetch;

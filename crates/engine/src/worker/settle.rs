@@ -8,7 +8,7 @@ use crate::blocks::verdict::{Inspector, Known, note};
 use crate::error::{Failure, FailureKind};
 use crate::io::{Completion, Direction, Engine, Operation};
 use crate::pattern::{BLOCK_BYTES, Stamp, is_zero};
-use crate::trial::context::lock;
+use crate::sync::lock;
 
 impl<E: Engine> Worker<'_, E> {
     /// Judges and counts a completion. False when a short transfer has a remainder to do.

@@ -4,8 +4,7 @@ use std::collections::HashMap;
 use std::mem::offset_of;
 
 use super::layout::{FileRecord, SIZE_BINS, SideRecord, TAG_FILE, TAG_READ, TAG_WRITE};
-use super::reader::TraceError;
-use super::reader::{Chunk, Process, long, word};
+use super::reader::{Chunk, Process, TraceError, long, word};
 
 /// Transfers of one direction.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
@@ -233,3 +232,84 @@ fn earliest(sum: &mut u64, value: u64) {
         *sum = value;
     }
 }
+
+/// Counters of a file: Darshan's names where Darshan has them. Sizes of one side are next to each other.
+pub const COUNTERS: [&str; 60] = [
+    "OPENS",
+    "FILENOS",
+    "DUPS",
+    "SEEKS",
+    "STATS",
+    "MMAPS",
+    "FSYNCS",
+    "FDSYNCS",
+    "RENAME_SOURCES",
+    "RENAME_TARGETS",
+    "RW_SWITCHES",
+    "MEM_NOT_ALIGNED",
+    "FILE_NOT_ALIGNED",
+    "unlinks",
+    "mkdirs",
+    "rmdirs",
+    "readdirs",
+    "links",
+    "truncates",
+    "allocates",
+    "advises",
+    "closes",
+    "failed",
+    "FILE_ALIGNMENT",
+    "mapped_bytes",
+    "READS",
+    "WRITES",
+    "BYTES_READ",
+    "BYTES_WRITTEN",
+    "MAX_BYTE_READ",
+    "MAX_BYTE_WRITTEN",
+    "CONSEC_READS",
+    "CONSEC_WRITES",
+    "SEQ_READS",
+    "SEQ_WRITES",
+    "copied_out_bytes",
+    "copied_in_bytes",
+    "rewritten_bytes",
+    "SIZE_READ_0_100",
+    "SIZE_READ_100_1K",
+    "SIZE_READ_1K_10K",
+    "SIZE_READ_10K_100K",
+    "SIZE_READ_100K_1M",
+    "SIZE_READ_1M_4M",
+    "SIZE_READ_4M_10M",
+    "SIZE_READ_10M_100M",
+    "SIZE_READ_100M_1G",
+    "SIZE_READ_1G_PLUS",
+    "SIZE_WRITE_0_100",
+    "SIZE_WRITE_100_1K",
+    "SIZE_WRITE_1K_10K",
+    "SIZE_WRITE_10K_100K",
+    "SIZE_WRITE_100K_1M",
+    "SIZE_WRITE_1M_4M",
+    "SIZE_WRITE_4M_10M",
+    "SIZE_WRITE_10M_100M",
+    "SIZE_WRITE_100M_1G",
+    "SIZE_WRITE_1G_PLUS",
+    "write_mmaps",
+    "empty_reads",
+];
+
+/// Times of a file, in Darshan's names; a timestamp is one that says so.
+pub const TIMES: [&str; 13] = [
+    "F_OPEN_START_TIMESTAMP",
+    "F_READ_START_TIMESTAMP",
+    "F_WRITE_START_TIMESTAMP",
+    "F_CLOSE_START_TIMESTAMP",
+    "F_OPEN_END_TIMESTAMP",
+    "F_READ_END_TIMESTAMP",
+    "F_WRITE_END_TIMESTAMP",
+    "F_CLOSE_END_TIMESTAMP",
+    "F_READ_TIME",
+    "F_WRITE_TIME",
+    "F_META_TIME",
+    "F_MAX_READ_TIME",
+    "F_MAX_WRITE_TIME",
+];

@@ -4,11 +4,9 @@
 pub mod calls;
 mod classes;
 mod columns;
-mod counters;
 mod files;
 pub mod layout;
 mod reader;
-mod segments;
 
 pub use calls::{CALLS, CALLS_CHECKSUM, Call, Kind, RETIRED};
 pub use classes::{
@@ -16,8 +14,8 @@ pub use classes::{
     is_below,
 };
 pub use columns::{Columns, NONE, ProcessEntry, SegmentColumns};
-pub use counters::{COUNTERS, TIMES};
+pub use columns::{Segment, read_segments};
 pub use files::FileSums;
+pub use files::{COUNTERS, TIMES};
 pub use reader::TraceError;
 pub use reader::{Log, Process, Source, read};
-pub use segments::{Segment, read_segments};

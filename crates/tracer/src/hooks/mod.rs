@@ -110,30 +110,18 @@ pub trait Outcome {
     fn number(&self) -> i64;
 }
 
-impl Outcome for i32 {
-    #[inline(always)]
-    fn number(&self) -> i64 {
-        i64::from(*self)
-    }
+macro_rules! whole_numbers {
+    ($($number:ty)*) => {$(
+        impl Outcome for $number {
+            #[inline(always)]
+            fn number(&self) -> i64 {
+                *self as i64
+            }
+        }
+    )*};
 }
-impl Outcome for isize {
-    #[inline(always)]
-    fn number(&self) -> i64 {
-        *self as i64
-    }
-}
-impl Outcome for i64 {
-    #[inline(always)]
-    fn number(&self) -> i64 {
-        *self
-    }
-}
-impl Outcome for usize {
-    #[inline(always)]
-    fn number(&self) -> i64 {
-        *self as i64
-    }
-}
+whole_numbers! { i32 isize i64 usize }
+
 impl Outcome for () {
     #[inline(always)]
     fn number(&self) -> i64 {

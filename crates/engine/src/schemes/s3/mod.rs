@@ -1,7 +1,6 @@
 //! `s3://`: objects of a bucket over HTTP.
 
-mod connection;
-pub mod objects;
+pub mod connection;
 mod store;
 mod volume;
 

@@ -4,17 +4,18 @@
 use std::collections::HashMap;
 use std::ffi::CStr;
 use std::path::Path;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 use bytes::Bytes;
 use tokio::runtime::{Builder, Runtime};
 use tokio::task::JoinSet;
 
+use super::connection;
 use super::connection::Connection;
-use super::objects;
 use super::store::{Problem, Store};
 use crate::schemes::Location;
+use crate::sync::lock;
 use crate::sys::file::OpenHow;
 use crate::volume::names::Names;
 use crate::volume::{Handle, KEPT, Outcome, Space, Volume, VolumeError, is_absent, system};
@@ -89,7 +90,7 @@ impl Bucket {
         this.call(
             "open the bucket of",
             &this.url,
-            async |store, connection| objects::list(store, connection, &prefix, ("", 1)).await,
+            async |store, connection| connection::list(store, connection, &prefix, ("", 1)).await,
         )?;
         Ok(Self {
             store: Arc::new(self::store(location)?),
@@ -103,7 +104,7 @@ impl Bucket {
         subject: &str,
         work: impl AsyncFnOnce(&Store, &mut Connection) -> Result<T, Problem>,
     ) -> Outcome<T> {
-        let mut caller = self.caller.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut caller = lock(&self.caller);
         let Caller {
             runtime,
             connection,
@@ -118,7 +119,7 @@ impl Bucket {
         let mut after = String::new();
         loop {
             let (keys, more) = self.call("list", prefix, async |store, connection| {
-                objects::list(store, connection, prefix, (&after, LISTED_MAX)).await
+                connection::list(store, connection, prefix, (&after, LISTED_MAX)).await
             })?;
             let Some(last) = keys.last().cloned() else {
                 break;
@@ -132,11 +133,11 @@ impl Bucket {
             }
         }
         let uploads = self.call("list uploads of", prefix, async |store, connection| {
-            objects::uploads(store, connection, prefix).await
+            connection::uploads(store, connection, prefix).await
         })?;
         for (key, upload) in uploads {
             self.call("abort the upload of", &key, async |store, connection| {
-                objects::abort(store, connection, &key, &upload).await
+                connection::abort(store, connection, &key, &upload).await
             })?;
         }
         Ok(false)
@@ -145,7 +146,7 @@ impl Bucket {
     fn remove_all(&self, mut keys: Vec<String>, until: Instant) -> Outcome<bool> {
         keys.retain(|key| !key.rsplit('/').next().unwrap_or_default().starts_with(KEPT));
         let keys = Arc::new(Mutex::new(keys));
-        let caller = self.caller.lock().unwrap_or_else(PoisonError::into_inner);
+        let caller = lock(&self.caller);
         let removed = caller.runtime.block_on(async {
             let mut removals = JoinSet::new();
             for _ in 0..REMOVALS {
@@ -162,10 +163,7 @@ impl Bucket {
             removed
         });
         removed.map_err(|problem| refused(&problem, "remove objects of", &self.url))?;
-        Ok(!keys
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .is_empty())
+        Ok(!lock(&keys).is_empty())
     }
 }
 
@@ -176,9 +174,9 @@ async fn remove_some(
 ) -> Result<(), Problem> {
     let mut connection = Connection::default();
     while Instant::now() < until {
-        let next = keys.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        let next = lock(&keys).pop();
         let Some(key) = next else { break };
-        match objects::delete(&store, &mut connection, &key).await {
+        match connection::delete(&store, &mut connection, &key).await {
             Err(problem) if problem.errno != libc::ENOENT => return Err(problem),
             _ => {}
         }
@@ -202,24 +200,28 @@ impl Volume for Bucket {
     fn put(&self, path: &str, bytes: &[u8]) -> Outcome<()> {
         let (key, body) = (self.store.key(path), Bytes::copy_from_slice(bytes));
         self.call("write", path, async |store, connection| {
-            objects::put(store, connection, &key, body).await
+            connection::put(store, connection, &key, body).await
         })
     }
 
     fn get(&self, path: &str, limit: usize) -> Outcome<Option<Vec<u8>>> {
         let key = self.store.key(path);
         let mut bytes = vec![0; limit];
-        let found = self.call("read", path, async |store, connection| match objects::get(
-            store,
-            connection,
-            &key,
-            (0, &mut bytes),
-        )
-        .await
-        {
-            Err(problem) if problem.words == "NoSuchKey" => Ok(None),
-            other => other.map(Some),
-        })?;
+        let found = self.call(
+            "read",
+            path,
+            async |store, connection| match connection::get(
+                store,
+                connection,
+                &key,
+                (0, &mut bytes),
+            )
+            .await
+            {
+                Err(problem) if problem.words == "NoSuchKey" => Ok(None),
+                other => other.map(Some),
+            },
+        )?;
         Ok(found.map(|count| {
             bytes.truncate(count);
             bytes
@@ -230,7 +232,7 @@ impl Volume for Bucket {
         let prefix = format!("{}/", self.store.key(directory));
         let count = u32::try_from(limit).unwrap_or(u32::MAX).min(LISTED_MAX);
         let (keys, _) = self.call("list", directory, async |store, connection| {
-            objects::list(store, connection, &prefix, ("", count)).await
+            connection::list(store, connection, &prefix, ("", count)).await
         })?;
         if keys.is_empty() {
             return Err(is_absent(directory));
@@ -278,7 +280,7 @@ impl Volume for Bucket {
         self.call(
             "remove",
             directory,
-            async |store, connection| match objects::delete(store, connection, &key).await {
+            async |store, connection| match connection::delete(store, connection, &key).await {
                 Err(problem) if problem.errno == libc::ENOENT => Ok(()),
                 other => other,
             },
@@ -300,7 +302,7 @@ impl Pieces {
         &self,
         work: impl AsyncFnOnce(&Store, &mut Connection) -> Result<T, Problem>,
     ) -> Result<T, i64> {
-        let mut caller = self.caller.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut caller = lock(&self.caller);
         let Caller {
             runtime,
             connection,
@@ -323,7 +325,7 @@ impl Pieces {
         if within == 0 && data.len() == whole {
             return Some(data.to_vec());
         }
-        let mut begun = self.begun.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut begun = lock(&self.begun);
         let (bytes, filled) = begun.entry(number).or_insert_with(|| (vec![0; whole], 0));
         let place = bytes.get_mut(within as usize..within as usize + data.len())?;
         place.copy_from_slice(data);
@@ -342,7 +344,7 @@ impl Handle for Pieces {
         let length = buffer.len().min(room);
         let key = self.store.object_key(&self.name, offset);
         let found = self.call(async |store, connection| {
-            objects::get(store, connection, &key, (within, &mut buffer[..length])).await
+            connection::get(store, connection, &key, (within, &mut buffer[..length])).await
         });
         found.map_or_else(|errno| errno, |count| count as i64)
     }
@@ -354,7 +356,7 @@ impl Handle for Pieces {
         if let Some(whole) = self.gather(&buffer[..length], offset) {
             let key = self.store.object_key(&self.name, offset);
             let put = self.call(async |store, connection| {
-                objects::put_whole(store, connection, &key, whole.into()).await
+                connection::put_whole(store, connection, &key, whole.into()).await
             });
             if let Err(errno) = put {
                 return errno;
@@ -372,7 +374,7 @@ impl Handle for Pieces {
         let last = self.file_bytes.saturating_sub(1);
         let key = self.store.object_key(&self.name, last);
         let begin = last / self.store.object_bytes * self.store.object_bytes;
-        match self.call(async |store, connection| objects::size(store, connection, &key).await) {
+        match self.call(async |store, connection| connection::size(store, connection, &key).await) {
             Ok(bytes) => (begin + bytes) as i64,
             Err(missing) if missing == -i64::from(libc::ENOENT) => 0,
             Err(errno) => errno,
@@ -455,7 +457,7 @@ impl Names for KeyNames {
 
     fn read(&mut self, buffer: &mut [u8]) -> i32 {
         self.call(async |store, connection, key| {
-            objects::get(store, connection, key, (0, buffer)).await
+            connection::get(store, connection, key, (0, buffer)).await
         })
     }
 
@@ -465,7 +467,7 @@ impl Names for KeyNames {
             return 0;
         };
         self.call(async |store, connection, key| {
-            objects::put(store, connection, key, bytes.into())
+            connection::put(store, connection, key, bytes.into())
                 .await
                 .map(|()| 0)
         })
@@ -474,14 +476,14 @@ impl Names for KeyNames {
     fn stat(&mut self, name: &CStr) -> i32 {
         self.point(name);
         self.call(async |store, connection, key| {
-            objects::size(store, connection, key).await.map(|_| 0)
+            connection::size(store, connection, key).await.map(|_| 0)
         })
     }
 
     fn unlink(&mut self, name: &CStr) -> i32 {
         self.point(name);
         self.call(async |store, connection, key| {
-            objects::delete(store, connection, key).await.map(|()| 0)
+            connection::delete(store, connection, key).await.map(|()| 0)
         })
     }
 
@@ -491,7 +493,7 @@ impl Names for KeyNames {
             let (mut after, mut more) = (String::new(), true);
             while more {
                 let (keys, left) =
-                    objects::list(store, connection, &prefix, (&after, 1000)).await?;
+                    connection::list(store, connection, &prefix, (&after, 1000)).await?;
                 more = left && !keys.is_empty();
                 after = keys.into_iter().next_back().unwrap_or_default();
             }

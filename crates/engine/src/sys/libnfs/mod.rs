@@ -6,7 +6,6 @@
 
 mod calls;
 mod compound;
-mod queue;
 
 use std::cell::Cell;
 use std::ffi::{CStr, c_char, c_int, c_void};
@@ -14,7 +13,7 @@ use std::net::{TcpStream, ToSocketAddrs};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-pub use queue::{Action, Queue};
+pub use calls::{Action, Queue};
 
 use crate::sys::library::{Missing, functions, text};
 

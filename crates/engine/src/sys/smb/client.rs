@@ -5,13 +5,14 @@
 //! `SETTING_UP` keeps apart.
 
 use std::ffi::{CStr, c_char, c_int};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard};
 
 use super::calls::{
     ATTRIBUTE_DIRECTORY, Context, ENCRYPT_REQUIRE, File, KIND_DIRECTORY, KIND_FILE, Libsmbclient,
 };
 use super::home::Home;
 use super::threads;
+use crate::sync::lock;
 use crate::sys::library::{Missing, text};
 
 /// Who logs in. Without a name: nobody, as a guest. No `Debug`: the password is shown nowhere.
@@ -74,7 +75,7 @@ unsafe impl Sync for Opened {}
 static SETTING_UP: Mutex<bool> = Mutex::new(false);
 
 fn setting_up() -> MutexGuard<'static, bool> {
-    SETTING_UP.lock().unwrap_or_else(PoisonError::into_inner)
+    lock(&SETTING_UP)
 }
 
 fn errno() -> i32 {
