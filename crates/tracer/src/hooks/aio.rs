@@ -111,29 +111,26 @@ unsafe fn collected(made: Made, block: *const aiocb) {
 use Asked::{Read, Write};
 
 hook! {
-    fn aio_read(block: *mut aiocb) -> c_int, first _kept = requests::giving(block, Call::aio_read, Read),
+    fn aio_read: (block: *mut aiocb) -> c_int, first _kept = requests::giving(block, Call::aio_read, Read),
         |made| given(made, block);
-    fn aio_read64(block: *mut aiocb) -> c_int, first _kept = requests::giving(block, Call::aio_read64, Read),
+    fn aio_read64: (block: *mut aiocb) -> c_int, first _kept = requests::giving(block, Call::aio_read64, Read),
         |made| given(made, block);
-    fn aio_write(block: *mut aiocb) -> c_int, first _kept = requests::giving(block, Call::aio_write, Write),
+    fn aio_write: (block: *mut aiocb) -> c_int, first _kept = requests::giving(block, Call::aio_write, Write),
         |made| given(made, block);
-    fn aio_write64(block: *mut aiocb) -> c_int, first _kept = requests::giving(block, Call::aio_write64, Write),
+    fn aio_write64: (block: *mut aiocb) -> c_int, first _kept = requests::giving(block, Call::aio_write64, Write),
         |made| given(made, block);
-    fn aio_fsync(operation: c_int, block: *mut aiocb) -> c_int,
+    fn aio_fsync: (operation: c_int, block: *mut aiocb) -> c_int,
         first _kept = requests::giving(block, Call::aio_fsync, sync_of(operation)), |made| given(made, block);
-    fn aio_fsync64(operation: c_int, block: *mut aiocb) -> c_int,
+    fn aio_fsync64: (operation: c_int, block: *mut aiocb) -> c_int,
         first _kept = requests::giving(block, Call::aio_fsync64, sync_of(operation)), |made| given(made, block);
-    fn aio_return(block: *mut aiocb) -> ssize_t, |made| collected(made, block);
-    fn aio_return64(block: *mut aiocb) -> ssize_t, |made| collected(made, block);
-    fn lio_listio(mode: c_int, list: *const *mut aiocb, count: c_int, event: *mut c_void) -> c_int,
-        first _kept = listing(mode, list, count), |made| only_counted(made);
-    fn lio_listio64(mode: c_int, list: *const *mut aiocb, count: c_int, event: *mut c_void) -> c_int,
+    fn aio_return | aio_return64: (block: *mut aiocb) -> ssize_t, |made| collected(made, block);
+    fn lio_listio | lio_listio64: (mode: c_int, list: *const *mut aiocb, count: c_int, event: *mut c_void) -> c_int,
         first _kept = listing(mode, list, count), |made| only_counted(made);
 }
 
 // Of libaio, which may reach the kernel by `syscall`, where these would be seen a second time.
 hook! {
-    fn io_submit(context: *mut c_void, count: c_long, all: *mut *mut c_void) -> c_int,
+    fn io_submit: (context: *mut c_void, count: c_long, all: *mut *mut c_void) -> c_int,
         first _kept = {
             requests::submitting((all, count));
             thread::within(Some(Call::io_submit));
@@ -142,14 +139,14 @@ hook! {
             thread::within(None);
             submitted(made, (all, count));
         };
-    fn io_getevents(
+    fn io_getevents: (
         context: *mut c_void, least: c_long, most: c_long, into: *mut Event, timeout: *mut timespec,
     ) -> c_int, first _kept = thread::within(Some(Call::io_getevents)),
         |made| {
             thread::within(None);
             events(made, into);
         };
-    fn io_pgetevents(
+    fn io_pgetevents: (
         context: *mut c_void, least: c_long, most: c_long, into: *mut Event, timeout: *mut timespec,
         signals: *mut c_void,
     ) -> c_int, first _kept = thread::within(Some(Call::io_pgetevents)),

@@ -68,14 +68,12 @@ fn controlled(made: Made, fd: c_int, command: c_int) {
 }
 
 hook! {
-    fn dup(from: c_int) -> c_int, |made| duplicated(made, from);
-    fn dup2(from: c_int, to: c_int) -> c_int, |made| duplicated(made, from);
-    fn dup3(from: c_int, to: c_int, flags: c_int) -> c_int, |made| duplicated(made, from);
-    fn leadline_fcntl[fcntl](fd: c_int, command: c_int, argument: c_long) -> c_int,
+    fn dup: (from: c_int) -> c_int, |made| duplicated(made, from);
+    fn dup2: (from: c_int, to: c_int) -> c_int, |made| duplicated(made, from);
+    fn dup3: (from: c_int, to: c_int, flags: c_int) -> c_int, |made| duplicated(made, from);
+    fn leadline_fcntl[fcntl] | leadline_fcntl64[fcntl64]: (fd: c_int, command: c_int, argument: c_long) -> c_int,
         |made| controlled(made, fd, command);
-    fn leadline_fcntl64[fcntl64](fd: c_int, command: c_int, argument: c_long) -> c_int,
-        |made| controlled(made, fd, command);
-    fn close_range(first: c_uint, last: c_uint, flags: c_int) -> c_int,
+    fn close_range: (first: c_uint, last: c_uint, flags: c_int) -> c_int,
         |made| closed_range(made, first, last, flags);
-    fn closefrom(first: c_int) -> (), |made| closed_range(made, first.max(0) as c_uint, c_uint::MAX, 0);
+    fn closefrom: (first: c_int) -> (), |made| closed_range(made, first.max(0) as c_uint, c_uint::MAX, 0);
 }

@@ -76,18 +76,14 @@ pub unsafe extern "C" fn closedir(directory: *mut DIR) -> c_int {
 }
 
 hook! {
-    fn opendir(path: *const c_char) -> *mut DIR, |made, stream| began(made, path, stream);
-    fn fdopendir(fd: c_int) -> *mut DIR, |made| taken_over(made, fd);
-    fn readdir(directory: *mut DIR) -> *mut c_void, |made| entry_read(made, directory);
-    fn readdir64(directory: *mut DIR) -> *mut c_void, |made| entry_read(made, directory);
-    fn readdir_r(directory: *mut DIR, entry: *mut c_void, into: *mut *mut c_void) -> c_int,
+    fn opendir: (path: *const c_char) -> *mut DIR, |made, stream| began(made, path, stream);
+    fn fdopendir: (fd: c_int) -> *mut DIR, |made| taken_over(made, fd);
+    fn readdir | readdir64: (directory: *mut DIR) -> *mut c_void, |made| entry_read(made, directory);
+    fn readdir_r | readdir64_r: (directory: *mut DIR, entry: *mut c_void, into: *mut *mut c_void) -> c_int,
         |made| entry_read(made, directory);
-    fn readdir64_r(directory: *mut DIR, entry: *mut c_void, into: *mut *mut c_void) -> c_int,
-        |made| entry_read(made, directory);
-    fn scandir(path: *const c_char, into: *mut c_void, filter: *mut c_void, order: *mut c_void) -> c_int,
+    fn scandir | scandir64:
+        (path: *const c_char, into: *mut c_void, filter: *mut c_void, order: *mut c_void) -> c_int,
         |made| scanned(made, path);
-    fn scandir64(path: *const c_char, into: *mut c_void, filter: *mut c_void, order: *mut c_void) -> c_int,
-        |made| scanned(made, path);
-    fn getdents64(fd: c_int, into: *mut c_void, bytes: size_t) -> ssize_t,
+    fn getdents64: (fd: c_int, into: *mut c_void, bytes: size_t) -> ssize_t,
         |made| on_descriptor(made, fd, Kind::Meta, |record, _| record.readdirs += 1);
 }

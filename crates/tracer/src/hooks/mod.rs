@@ -16,15 +16,11 @@ mod uring;
 
 pub use aio::requests;
 
-/// Defines functions that call the real one and then record, with the start and the result. What `first` is given
-/// was looked at before the call, because it may be gone after it.
+/// Defines functions that call the real one and then record, with the start and the result; several names stand for
+/// one way to record. What `first` is given was looked at before the call, because it may be gone after it.
 macro_rules! hook {
-    ($(
-        $(#[$attribute:meta])*
-        fn $name:ident$([$call:ident])?($($argument:ident: $type:ty),* $(,)?) -> $return:ty,
-            $(first $early:ident = $value:expr,)? |$made:ident $(, $outcome:ident)?| $record:expr;
-    )*) => {$(
-        $(#[$attribute])*
+    (@one $name:ident [$($call:ident)?] ($($argument:ident: $type:ty),* $(,)?) -> $return:ty,
+        $(first $early:ident = $value:expr,)? |$made:ident $(, $outcome:ident)?| $record:expr) => {
         #[unsafe(no_mangle)]
         pub unsafe extern "C" fn $name($($argument: $type),*) -> $return {
             const CALL: leadline_record::trace::Call = crate::hooks::call_of!($name $($call)?);
@@ -74,7 +70,22 @@ macro_rules! hook {
                 }
             }
         }
-    )*};
+    };
+    () => {};
+    (fn $($name:ident $([$call:ident])?)|+: $arguments:tt -> $return:ty, |$made:ident| $record:expr; $($rest:tt)*) => {
+        $(crate::hooks::hook! { @one $name [$($call)?] $arguments -> $return, |$made| $record })+
+        crate::hooks::hook! { $($rest)* }
+    };
+    (fn $($name:ident $([$call:ident])?)|+: $arguments:tt -> $return:ty,
+        |$made:ident, $outcome:ident| $record:expr; $($rest:tt)*) => {
+        $(crate::hooks::hook! { @one $name [$($call)?] $arguments -> $return, |$made, $outcome| $record })+
+        crate::hooks::hook! { $($rest)* }
+    };
+    (fn $($name:ident $([$call:ident])?)|+: $arguments:tt -> $return:ty,
+        first $early:ident = $value:expr, |$made:ident| $record:expr; $($rest:tt)*) => {
+        $(crate::hooks::hook! { @one $name [$($call)?] $arguments -> $return, first $early = $value, |$made| $record })+
+        crate::hooks::hook! { $($rest)* }
+    };
 }
 pub(crate) use hook;
 

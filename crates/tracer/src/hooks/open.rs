@@ -30,37 +30,23 @@ unsafe fn made_up(made: Made, path: *const c_char, flags: c_int) {
 }
 
 hook! {
-    fn leadline_open[open](path: *const c_char, flags: c_int, mode: mode_t) -> c_int,
+    fn leadline_open[open] | leadline_open64[open64]: (path: *const c_char, flags: c_int, mode: mode_t) -> c_int,
         |made| opened(made, (AT_FDCWD, path), flags);
-    fn leadline_open64[open64](path: *const c_char, flags: c_int, mode: mode_t) -> c_int,
+    fn leadline_openat[openat] | leadline_openat64[openat64]:
+        (directory: c_int, path: *const c_char, flags: c_int, mode: mode_t) -> c_int,
+        |made| opened(made, (directory, path), flags);
+    fn __open_2 | __open64_2: (path: *const c_char, flags: c_int) -> c_int,
         |made| opened(made, (AT_FDCWD, path), flags);
-    fn leadline_openat[openat](directory: c_int, path: *const c_char, flags: c_int, mode: mode_t) -> c_int,
+    fn __openat_2 | __openat64_2: (directory: c_int, path: *const c_char, flags: c_int) -> c_int,
         |made| opened(made, (directory, path), flags);
-    fn leadline_openat64[openat64](directory: c_int, path: *const c_char, flags: c_int, mode: mode_t) -> c_int,
-        |made| opened(made, (directory, path), flags);
-    fn __open_2(path: *const c_char, flags: c_int) -> c_int,
-        |made| opened(made, (AT_FDCWD, path), flags);
-    fn __open64_2(path: *const c_char, flags: c_int) -> c_int,
-        |made| opened(made, (AT_FDCWD, path), flags);
-    fn __openat_2(directory: c_int, path: *const c_char, flags: c_int) -> c_int,
-        |made| opened(made, (directory, path), flags);
-    fn __openat64_2(directory: c_int, path: *const c_char, flags: c_int) -> c_int,
-        |made| opened(made, (directory, path), flags);
-    fn openat2(directory: c_int, path: *const c_char, how: *const c_void, bytes: size_t) -> c_int,
+    fn openat2: (directory: c_int, path: *const c_char, how: *const c_void, bytes: size_t) -> c_int,
         |made| opened(made, (directory, path), flags_of(made, how));
-    fn creat(path: *const c_char, mode: mode_t) -> c_int,
+    fn creat | creat64: (path: *const c_char, mode: mode_t) -> c_int,
         |made| opened(made, (AT_FDCWD, path), libc::O_WRONLY);
-    fn creat64(path: *const c_char, mode: mode_t) -> c_int,
-        |made| opened(made, (AT_FDCWD, path), libc::O_WRONLY);
-    fn mkstemp(path: *mut c_char) -> c_int, |made| made_up(made, path, 0);
-    fn mkstemp64(path: *mut c_char) -> c_int, |made| made_up(made, path, 0);
-    fn mkostemp(path: *mut c_char, flags: c_int) -> c_int, |made| made_up(made, path, flags);
-    fn mkostemp64(path: *mut c_char, flags: c_int) -> c_int, |made| made_up(made, path, flags);
-    fn mkstemps(path: *mut c_char, suffix: c_int) -> c_int, |made| made_up(made, path, 0);
-    fn mkstemps64(path: *mut c_char, suffix: c_int) -> c_int, |made| made_up(made, path, 0);
-    fn mkostemps(path: *mut c_char, suffix: c_int, flags: c_int) -> c_int,
-        |made| made_up(made, path, flags);
-    fn mkostemps64(path: *mut c_char, suffix: c_int, flags: c_int) -> c_int,
+    fn mkstemp | mkstemp64: (path: *mut c_char) -> c_int, |made| made_up(made, path, 0);
+    fn mkostemp | mkostemp64: (path: *mut c_char, flags: c_int) -> c_int, |made| made_up(made, path, flags);
+    fn mkstemps | mkstemps64: (path: *mut c_char, suffix: c_int) -> c_int, |made| made_up(made, path, 0);
+    fn mkostemps | mkostemps64: (path: *mut c_char, suffix: c_int, flags: c_int) -> c_int,
         |made| made_up(made, path, flags);
 }
 

@@ -65,38 +65,26 @@ fn returned(made: Made) -> Made {
 }
 
 hook! {
-    fn lseek(fd: c_int, offset: off64_t, whence: c_int) -> off64_t, |made| sought(made, fd);
-    fn lseek64(fd: c_int, offset: off64_t, whence: c_int) -> off64_t, |made| sought(made, fd);
-    fn mmap(
+    fn lseek | lseek64: (fd: c_int, offset: off64_t, whence: c_int) -> off64_t, |made| sought(made, fd);
+    fn mmap | mmap64: (
         address: *mut c_void, bytes: size_t, protection: c_int, flags: c_int, fd: c_int, offset: off64_t,
     ) -> *mut c_void, |made| mapped(made, fd, Mapping { bytes, protection, flags });
-    fn mmap64(
-        address: *mut c_void, bytes: size_t, protection: c_int, flags: c_int, fd: c_int, offset: off64_t,
-    ) -> *mut c_void, |made| mapped(made, fd, Mapping { bytes, protection, flags });
-    fn msync(address: *mut c_void, bytes: size_t, flags: c_int) -> c_int, |made| on_nothing(made, Kind::Sync);
-    fn fsync(fd: c_int) -> c_int, |made| sync(made, fd, |record| record.fsyncs += 1);
-    fn fdatasync(fd: c_int) -> c_int, |made| sync(made, fd, |record| record.fdsyncs += 1);
-    fn syncfs(fd: c_int) -> c_int, |made| sync(made, fd, |_| ());
-    fn sync_file_range(fd: c_int, offset: off64_t, bytes: off64_t, flags: c_uint) -> c_int,
+    fn msync: (address: *mut c_void, bytes: size_t, flags: c_int) -> c_int, |made| on_nothing(made, Kind::Sync);
+    fn fsync: (fd: c_int) -> c_int, |made| sync(made, fd, |record| record.fsyncs += 1);
+    fn fdatasync: (fd: c_int) -> c_int, |made| sync(made, fd, |record| record.fdsyncs += 1);
+    fn syncfs: (fd: c_int) -> c_int, |made| sync(made, fd, |_| ());
+    fn sync_file_range: (fd: c_int, offset: off64_t, bytes: off64_t, flags: c_uint) -> c_int,
         |made| sync(made, fd, |_| ());
-    fn truncate(path: *const c_char, bytes: off64_t) -> c_int,
+    fn truncate | truncate64: (path: *const c_char, bytes: off64_t) -> c_int,
         |made| on_path(made, (AT_FDCWD, path), |record| record.truncates += 1);
-    fn truncate64(path: *const c_char, bytes: off64_t) -> c_int,
-        |made| on_path(made, (AT_FDCWD, path), |record| record.truncates += 1);
-    fn ftruncate(fd: c_int, bytes: off64_t) -> c_int, |made| meta(made, fd, |record| record.truncates += 1);
-    fn ftruncate64(fd: c_int, bytes: off64_t) -> c_int, |made| meta(made, fd, |record| record.truncates += 1);
-    fn fallocate(fd: c_int, mode: c_int, offset: off64_t, bytes: off64_t) -> c_int,
+    fn ftruncate | ftruncate64:
+        (fd: c_int, bytes: off64_t) -> c_int, |made| meta(made, fd, |record| record.truncates += 1);
+    fn fallocate | fallocate64: (fd: c_int, mode: c_int, offset: off64_t, bytes: off64_t) -> c_int,
         |made| meta(made, fd, |record| record.allocates += 1);
-    fn fallocate64(fd: c_int, mode: c_int, offset: off64_t, bytes: off64_t) -> c_int,
-        |made| meta(made, fd, |record| record.allocates += 1);
-    fn posix_fallocate(fd: c_int, offset: off64_t, bytes: off64_t) -> c_int,
+    fn posix_fallocate | posix_fallocate64: (fd: c_int, offset: off64_t, bytes: off64_t) -> c_int,
         |made| meta(returned(made), fd, |record| record.allocates += 1);
-    fn posix_fallocate64(fd: c_int, offset: off64_t, bytes: off64_t) -> c_int,
-        |made| meta(returned(made), fd, |record| record.allocates += 1);
-    fn posix_fadvise(fd: c_int, offset: off64_t, bytes: off64_t, advice: c_int) -> c_int,
+    fn posix_fadvise | posix_fadvise64: (fd: c_int, offset: off64_t, bytes: off64_t, advice: c_int) -> c_int,
         |made| meta(returned(made), fd, |record| record.advises += 1);
-    fn posix_fadvise64(fd: c_int, offset: off64_t, bytes: off64_t, advice: c_int) -> c_int,
-        |made| meta(returned(made), fd, |record| record.advises += 1);
-    fn readahead(fd: c_int, offset: off64_t, bytes: size_t) -> ssize_t,
+    fn readahead: (fd: c_int, offset: off64_t, bytes: size_t) -> ssize_t,
         |made| meta(made, fd, |record| record.advises += 1);
 }

@@ -61,39 +61,23 @@ pub unsafe fn link_read(made: Made, directory: c_int, path: *const c_char, into:
 }
 
 hook! {
-    fn stat(name: *const c_char, into: *mut c_void) -> c_int, |made| path(made, name);
-    fn stat64(name: *const c_char, into: *mut c_void) -> c_int, |made| path(made, name);
-    fn lstat(name: *const c_char, into: *mut c_void) -> c_int, |made| path(made, name);
-    fn lstat64(name: *const c_char, into: *mut c_void) -> c_int, |made| path(made, name);
-    fn fstat(fd: c_int, into: *mut c_void) -> c_int, |made| status(made, fd, into);
-    fn fstat64(fd: c_int, into: *mut c_void) -> c_int, |made| status(made, fd, into);
-    fn fstatat(directory: c_int, name: *const c_char, into: *mut c_void, flags: c_int) -> c_int,
+    fn stat | stat64 | lstat | lstat64: (name: *const c_char, into: *mut c_void) -> c_int, |made| path(made, name);
+    fn fstat | fstat64: (fd: c_int, into: *mut c_void) -> c_int, |made| status(made, fd, into);
+    fn fstatat | fstatat64: (directory: c_int, name: *const c_char, into: *mut c_void, flags: c_int) -> c_int,
         |made| at(made, directory, name, flags);
-    fn fstatat64(directory: c_int, name: *const c_char, into: *mut c_void, flags: c_int) -> c_int,
+    fn statx: (directory: c_int, name: *const c_char, flags: c_int, mask: c_uint, into: *mut c_void) -> c_int,
         |made| at(made, directory, name, flags);
-    fn statx(directory: c_int, name: *const c_char, flags: c_int, mask: c_uint, into: *mut c_void) -> c_int,
-        |made| at(made, directory, name, flags);
-    fn __xstat(version: c_int, name: *const c_char, into: *mut c_void) -> c_int,
+    fn __xstat | __xstat64 | __lxstat | __lxstat64: (version: c_int, name: *const c_char, into: *mut c_void) -> c_int,
         |made| path(made, name);
-    fn __xstat64(version: c_int, name: *const c_char, into: *mut c_void) -> c_int,
-        |made| path(made, name);
-    fn __lxstat(version: c_int, name: *const c_char, into: *mut c_void) -> c_int,
-        |made| path(made, name);
-    fn __lxstat64(version: c_int, name: *const c_char, into: *mut c_void) -> c_int,
-        |made| path(made, name);
-    fn __fxstat(version: c_int, fd: c_int, into: *mut c_void) -> c_int, |made| status(made, fd, into);
-    fn __fxstat64(version: c_int, fd: c_int, into: *mut c_void) -> c_int, |made| status(made, fd, into);
-    fn __fxstatat(version: c_int, directory: c_int, name: *const c_char, into: *mut c_void, flags: c_int) -> c_int,
+    fn __fxstat | __fxstat64: (version: c_int, fd: c_int, into: *mut c_void) -> c_int, |made| status(made, fd, into);
+    fn __fxstatat | __fxstatat64:
+        (version: c_int, directory: c_int, name: *const c_char, into: *mut c_void, flags: c_int) -> c_int,
         |made| at(made, directory, name, flags);
-    fn __fxstatat64(version: c_int, directory: c_int, name: *const c_char, into: *mut c_void, flags: c_int) -> c_int,
-        |made| at(made, directory, name, flags);
-    fn access(name: *const c_char, mode: c_int) -> c_int, |made| asked(made, AT_FDCWD, name);
-    fn faccessat(directory: c_int, name: *const c_char, mode: c_int, flags: c_int) -> c_int,
+    fn access | euidaccess | eaccess: (name: *const c_char, mode: c_int) -> c_int, |made| asked(made, AT_FDCWD, name);
+    fn faccessat: (directory: c_int, name: *const c_char, mode: c_int, flags: c_int) -> c_int,
         |made| asked(made, directory, name);
-    fn euidaccess(name: *const c_char, mode: c_int) -> c_int, |made| asked(made, AT_FDCWD, name);
-    fn eaccess(name: *const c_char, mode: c_int) -> c_int, |made| asked(made, AT_FDCWD, name);
-    fn readlink(name: *const c_char, into: *mut c_char, bytes: size_t) -> ssize_t,
+    fn readlink: (name: *const c_char, into: *mut c_char, bytes: size_t) -> ssize_t,
         |made| link_read(made, AT_FDCWD, name, into);
-    fn readlinkat(directory: c_int, name: *const c_char, into: *mut c_char, bytes: size_t) -> ssize_t,
+    fn readlinkat: (directory: c_int, name: *const c_char, into: *mut c_char, bytes: size_t) -> ssize_t,
         |made| link_read(made, directory, name, into);
 }

@@ -170,13 +170,9 @@ formatted! {
 }
 
 hook! {
-    fn fopen(path: *const c_char, mode: *const c_char) -> *mut FILE,
+    fn fopen | fopen64: (path: *const c_char, mode: *const c_char) -> *mut FILE,
         |made, stream| began(made, path, mode, stream);
-    fn fopen64(path: *const c_char, mode: *const c_char) -> *mut FILE,
-        |made, stream| began(made, path, mode, stream);
-    fn fdopen(fd: c_int, mode: *const c_char) -> *mut FILE, |made, stream| over(made, stream, |_| ());
-    fn tmpfile() -> *mut FILE, |made, stream| over(made, stream, |record| record.opens += 1);
-    fn tmpfile64() -> *mut FILE, |made, stream| over(made, stream, |record| record.opens += 1);
-    fn fileno(stream: *mut FILE) -> c_int, |made, fd| number_asked(made, fd);
-    fn fileno_unlocked(stream: *mut FILE) -> c_int, |made, fd| number_asked(made, fd);
+    fn fdopen: (fd: c_int, mode: *const c_char) -> *mut FILE, |made, stream| over(made, stream, |_| ());
+    fn tmpfile | tmpfile64: () -> *mut FILE, |made, stream| over(made, stream, |record| record.opens += 1);
+    fn fileno | fileno_unlocked: (stream: *mut FILE) -> c_int, |made, fd| number_asked(made, fd);
 }

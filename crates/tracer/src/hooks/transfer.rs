@@ -77,42 +77,30 @@ pub unsafe fn vector(
 use Direction::{Read, Write};
 
 hook! {
-    fn read(fd: c_int, into: *mut c_void, bytes: size_t) -> ssize_t, |made| plain(made, Read, fd, into, bytes);
-    fn __read_chk(fd: c_int, into: *mut c_void, bytes: size_t, room: size_t) -> ssize_t,
+    fn read: (fd: c_int, into: *mut c_void, bytes: size_t) -> ssize_t, |made| plain(made, Read, fd, into, bytes);
+    fn __read_chk: (fd: c_int, into: *mut c_void, bytes: size_t, room: size_t) -> ssize_t,
         |made| plain(made, Read, fd, into, bytes);
-    fn pread(fd: c_int, into: *mut c_void, bytes: size_t, offset: off64_t) -> ssize_t,
+    fn pread | pread64: (fd: c_int, into: *mut c_void, bytes: size_t, offset: off64_t) -> ssize_t,
         |made| at(made, Read, (fd, offset), into, bytes);
-    fn pread64(fd: c_int, into: *mut c_void, bytes: size_t, offset: off64_t) -> ssize_t,
+    fn __pread_chk | __pread64_chk:
+        (fd: c_int, into: *mut c_void, bytes: size_t, offset: off64_t, room: size_t) -> ssize_t,
         |made| at(made, Read, (fd, offset), into, bytes);
-    fn __pread_chk(fd: c_int, into: *mut c_void, bytes: size_t, offset: off64_t, room: size_t) -> ssize_t,
-        |made| at(made, Read, (fd, offset), into, bytes);
-    fn __pread64_chk(fd: c_int, into: *mut c_void, bytes: size_t, offset: off64_t, room: size_t) -> ssize_t,
-        |made| at(made, Read, (fd, offset), into, bytes);
-    fn readv(fd: c_int, parts: *const iovec, count: c_int) -> ssize_t,
+    fn readv: (fd: c_int, parts: *const iovec, count: c_int) -> ssize_t,
         |made| vector(made, Read, fd, (parts, count), None);
-    fn preadv(fd: c_int, parts: *const iovec, count: c_int, offset: off64_t) -> ssize_t,
+    fn preadv | preadv64: (fd: c_int, parts: *const iovec, count: c_int, offset: off64_t) -> ssize_t,
         |made| vector(made, Read, fd, (parts, count), Some(offset));
-    fn preadv64(fd: c_int, parts: *const iovec, count: c_int, offset: off64_t) -> ssize_t,
+    fn preadv2 | preadv64v2: (fd: c_int, parts: *const iovec, count: c_int, offset: off64_t, flags: c_int) -> ssize_t,
         |made| vector(made, Read, fd, (parts, count), Some(offset));
-    fn preadv2(fd: c_int, parts: *const iovec, count: c_int, offset: off64_t, flags: c_int) -> ssize_t,
-        |made| vector(made, Read, fd, (parts, count), Some(offset));
-    fn preadv64v2(fd: c_int, parts: *const iovec, count: c_int, offset: off64_t, flags: c_int) -> ssize_t,
-        |made| vector(made, Read, fd, (parts, count), Some(offset));
-    fn write(fd: c_int, from: *const c_void, bytes: size_t) -> ssize_t,
+    fn write: (fd: c_int, from: *const c_void, bytes: size_t) -> ssize_t,
         |made| plain(made, Write, fd, from, bytes);
-    fn pwrite(fd: c_int, from: *const c_void, bytes: size_t, offset: off64_t) -> ssize_t,
+    fn pwrite | pwrite64: (fd: c_int, from: *const c_void, bytes: size_t, offset: off64_t) -> ssize_t,
         |made| at(made, Write, (fd, offset), from, bytes);
-    fn pwrite64(fd: c_int, from: *const c_void, bytes: size_t, offset: off64_t) -> ssize_t,
-        |made| at(made, Write, (fd, offset), from, bytes);
-    fn writev(fd: c_int, parts: *const iovec, count: c_int) -> ssize_t,
+    fn writev: (fd: c_int, parts: *const iovec, count: c_int) -> ssize_t,
         |made| vector(made, Write, fd, (parts, count), None);
-    fn pwritev(fd: c_int, parts: *const iovec, count: c_int, offset: off64_t) -> ssize_t,
+    fn pwritev | pwritev64: (fd: c_int, parts: *const iovec, count: c_int, offset: off64_t) -> ssize_t,
         |made| vector(made, Write, fd, (parts, count), Some(offset));
-    fn pwritev64(fd: c_int, parts: *const iovec, count: c_int, offset: off64_t) -> ssize_t,
-        |made| vector(made, Write, fd, (parts, count), Some(offset));
-    fn pwritev2(fd: c_int, parts: *const iovec, count: c_int, offset: off64_t, flags: c_int) -> ssize_t,
-        |made| vector(made, Write, fd, (parts, count), Some(offset));
-    fn pwritev64v2(fd: c_int, parts: *const iovec, count: c_int, offset: off64_t, flags: c_int) -> ssize_t,
+    fn pwritev2 | pwritev64v2:
+        (fd: c_int, parts: *const iovec, count: c_int, offset: off64_t, flags: c_int) -> ssize_t,
         |made| vector(made, Write, fd, (parts, count), Some(offset));
 }
 
@@ -146,16 +134,10 @@ pub unsafe fn sent(made: Made, to: c_int, from: End, asked: u64) {
 }
 
 hook! {
-    fn copy_file_range(
+    fn copy_file_range | splice: (
         from: c_int, from_offset: *mut off64_t, to: c_int, to_offset: *mut off64_t, bytes: size_t, flags: c_uint,
     ) -> ssize_t,
         |made| between(made, (from, from_offset), (to, to_offset), bytes as u64);
-    fn splice(
-        from: c_int, from_offset: *mut off64_t, to: c_int, to_offset: *mut off64_t, bytes: size_t, flags: c_uint,
-    ) -> ssize_t,
-        |made| between(made, (from, from_offset), (to, to_offset), bytes as u64);
-    fn sendfile(to: c_int, from: c_int, offset: *mut off64_t, bytes: size_t) -> ssize_t,
-        |made| sent(made, to, (from, offset), bytes as u64);
-    fn sendfile64(to: c_int, from: c_int, offset: *mut off64_t, bytes: size_t) -> ssize_t,
+    fn sendfile | sendfile64: (to: c_int, from: c_int, offset: *mut off64_t, bytes: size_t) -> ssize_t,
         |made| sent(made, to, (from, offset), bytes as u64);
 }

@@ -80,27 +80,27 @@ fn leaving() {
 const HERE: c_int = AT_FDCWD;
 
 hook! {
-    fn rename(from: *const c_char, to: *const c_char) -> c_int,
+    fn rename: (from: *const c_char, to: *const c_char) -> c_int,
         |made| renamed(made, (HERE, from), (HERE, to));
-    fn renameat(old: c_int, from: *const c_char, new: c_int, to: *const c_char) -> c_int,
+    fn renameat: (old: c_int, from: *const c_char, new: c_int, to: *const c_char) -> c_int,
         |made| renamed(made, (old, from), (new, to));
-    fn renameat2(old: c_int, from: *const c_char, new: c_int, to: *const c_char, flags: c_uint) -> c_int,
+    fn renameat2: (old: c_int, from: *const c_char, new: c_int, to: *const c_char, flags: c_uint) -> c_int,
         |made| renamed(made, (old, from), (new, to));
-    fn unlink(path: *const c_char) -> c_int, |made| unlinked(made, (HERE, path), 0);
-    fn unlinkat(directory: c_int, path: *const c_char, flags: c_int) -> c_int,
+    fn unlink: (path: *const c_char) -> c_int, |made| unlinked(made, (HERE, path), 0);
+    fn unlinkat: (directory: c_int, path: *const c_char, flags: c_int) -> c_int,
         |made| unlinked(made, (directory, path), flags);
-    fn remove(path: *const c_char) -> c_int, |made| removed(made, path);
-    fn mkdir(path: *const c_char, mode: mode_t) -> c_int, |made| made_directory(made, (HERE, path));
-    fn mkdirat(directory: c_int, path: *const c_char, mode: mode_t) -> c_int,
+    fn remove: (path: *const c_char) -> c_int, |made| removed(made, path);
+    fn mkdir: (path: *const c_char, mode: mode_t) -> c_int, |made| made_directory(made, (HERE, path));
+    fn mkdirat: (directory: c_int, path: *const c_char, mode: mode_t) -> c_int,
         |made| made_directory(made, (directory, path));
-    fn rmdir(path: *const c_char) -> c_int, |made| unlinked(made, (HERE, path), libc::AT_REMOVEDIR);
-    fn link(from: *const c_char, to: *const c_char) -> c_int, |made| linked(made, (HERE, to));
-    fn linkat(old: c_int, from: *const c_char, new: c_int, to: *const c_char, flags: c_int) -> c_int,
+    fn rmdir: (path: *const c_char) -> c_int, |made| unlinked(made, (HERE, path), libc::AT_REMOVEDIR);
+    fn link: (from: *const c_char, to: *const c_char) -> c_int, |made| linked(made, (HERE, to));
+    fn linkat: (old: c_int, from: *const c_char, new: c_int, to: *const c_char, flags: c_int) -> c_int,
         |made| linked(made, (new, to));
-    fn symlink(text: *const c_char, to: *const c_char) -> c_int, |made| linked(made, (HERE, to));
-    fn symlinkat(text: *const c_char, directory: c_int, to: *const c_char) -> c_int,
+    fn symlink: (text: *const c_char, to: *const c_char) -> c_int, |made| linked(made, (HERE, to));
+    fn symlinkat: (text: *const c_char, directory: c_int, to: *const c_char) -> c_int,
         |made| linked(made, (directory, to));
-    fn chdir(path: *const c_char) -> c_int, first _here = leaving(), |made| moved_to(made, path);
-    fn fchdir(fd: c_int) -> c_int, |made| moved_to_descriptor(made, fd);
-    fn chroot(path: *const c_char) -> c_int, first _here = leaving(), |made| changed_root(made, path);
+    fn chdir: (path: *const c_char) -> c_int, first _here = leaving(), |made| moved_to(made, path);
+    fn fchdir: (fd: c_int) -> c_int, |made| moved_to_descriptor(made, fd);
+    fn chroot: (path: *const c_char) -> c_int, first _here = leaving(), |made| changed_root(made, path);
 }
