@@ -3,7 +3,7 @@
 //! From the top: `any_job` reads, lays out and runs whatever is asked. `engines` move the data. `transfer`, `metadata`
 //! and `replay` are kinds of trial beside that of data: `worker` is what each of its threads does in the measured
 //! interval, `trial` what is around it. `blocks` says what is moved, `job` what is asked, with numbers from `draws`.
-//! `io` has the traits of an engine, `schemes` one folder for each kind of storage, `volume` the traits that these
+//! `io` has the traits of an engine, `schemes` one file for each kind of storage, `volume` the traits that these
 //! implement; all calls below the standard library are in `sys`. Nothing uses what stands before it here
 //! (`tools/house/circles.py`).
 

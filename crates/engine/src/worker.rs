@@ -5,8 +5,6 @@ mod meter;
 mod queued;
 mod settle;
 
-use std::sync::atomic::Ordering;
-
 use crate::blocks::source::{PURPOSE_ARRIVALS, Source, sync_of};
 use crate::error::{Failure, FailureKind};
 use crate::io::{Completion, Engine, Operation, Setup};
@@ -15,7 +13,7 @@ use crate::random::Random;
 use crate::sync::lock;
 use crate::sys::clock::set_timer_slack_minimal;
 use crate::sys::file::OpenHow;
-use crate::sys::process::{own_file_table, thread_cpu, thread_id};
+use crate::sys::process::{own_file_table, thread_cpu};
 use crate::trial::context::{Context, ThreadEnd};
 use crate::trial::pacer::Pacer;
 use crate::trial::runner::guarded;
@@ -86,7 +84,6 @@ pub fn live<W>(
     work: impl FnOnce(&mut W) -> ThreadEnd,
 ) {
     let hand = &context.hands[thread as usize];
-    hand.thread_id.store(thread_id(), Ordering::Relaxed);
     let end = guarded(&context.alarm, || {
         set_timer_slack_minimal();
         if !context.job.engine.needs_location() {

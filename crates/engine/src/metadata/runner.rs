@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Condvar, Mutex};
 use std::time::{Duration, Instant};
 
@@ -38,7 +38,6 @@ pub fn run(job: MetadataJob, record_path: &Path, signal: Interrupts) -> Result<V
 
 impl Crew for Shared {
     const DRAIN_AFTER_DEADLINE: Duration = Duration::from_millis(1000);
-    const THREADS_ARE_CALLED: &'static str = "load";
 
     fn job(&self) -> &impl Serialize {
         &self.job
@@ -57,9 +56,6 @@ impl Crew for Shared {
     }
     fn work(&self, thread: usize) {
         thread::run(self, thread as u32);
-    }
-    fn thread_id(&self, thread: usize) -> i32 {
-        self.hands[thread].thread_id.load(Ordering::Relaxed)
     }
     fn dismiss(&self) {
         self.begin(u64::MAX, None);
@@ -346,7 +342,6 @@ pub struct Hand {
     /// Its last step, by number, and how it went.
     pub lap: Mutex<Option<(u64, Lap)>>,
     pub operations: AtomicU64,
-    pub thread_id: AtomicI32,
     /// True when it has let go of the storage.
     pub gone: AtomicBool,
 }

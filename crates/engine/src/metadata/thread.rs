@@ -16,7 +16,7 @@ use crate::schemes::{self, LocalNames};
 use crate::sync::lock;
 use crate::sys::buffer::AlignedBuffer;
 use crate::sys::metadata::Name;
-use crate::sys::process::{own_file_table, thread_cpu, thread_id};
+use crate::sys::process::{own_file_table, thread_cpu};
 use crate::trial::parts::Part;
 use crate::trial::runner::guarded;
 use crate::volume::names::{Names, Operation};
@@ -60,8 +60,6 @@ pub fn run(shared: &Shared, number: u32) {
 
 /// When it returns, this thread's hold on the storage is given up.
 fn work(shared: &Shared, number: u32) {
-    let hand = &shared.hands[number as usize];
-    hand.thread_id.store(thread_id(), Ordering::Relaxed);
     let Some(location) = &shared.job.location else {
         own_file_table();
         let names = volume::own_directory(&shared.job.directory).map(LocalNames::below);

@@ -1,7 +1,7 @@
 //! The trial of a replay, in the runner's hands: what its threads share, and the summary.
 
 use std::path::Path;
-use std::sync::atomic::{AtomicI32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -57,9 +57,6 @@ impl Crew for Shared {
     }
     fn work(&self, thread: usize) {
         thread::run(self, thread);
-    }
-    fn thread_id(&self, thread: usize) -> i32 {
-        self.hands[thread].thread_id.load(Ordering::Relaxed)
     }
     /// Nobody: those that wait for the start look whether the trial goes on.
     fn dismiss(&self) {}
@@ -238,7 +235,6 @@ pub struct Hand {
     pub lap: Mutex<Option<Lap>>,
     pub operations: AtomicU64,
     pub bytes: AtomicU64,
-    pub thread_id: AtomicI32,
 }
 
 /// All that the threads share.

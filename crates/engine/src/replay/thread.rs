@@ -21,7 +21,7 @@ use crate::sync::lock;
 use crate::sys::buffer::AlignedBuffer;
 use crate::sys::file::{read_at, sync, sync_data, write_at};
 use crate::sys::metadata;
-use crate::sys::process::{CpuTime, thread_cpu, thread_id};
+use crate::sys::process::{CpuTime, thread_cpu};
 use crate::trial::parts::Part;
 use crate::trial::runner::{fail_engine, guarded};
 
@@ -73,7 +73,6 @@ struct Thread<'a> {
 /// A thread's whole life.
 pub fn run(shared: &Shared, number: usize) {
     let hand = &shared.hands[number];
-    hand.thread_id.store(thread_id(), Ordering::Relaxed);
     let lap = match guarded(&shared.alarm, || {
         Thread::new(shared, number).map(Thread::run)
     }) {

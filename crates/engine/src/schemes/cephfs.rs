@@ -5,12 +5,12 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
 
-use super::options::{CONF, KEYRING, USER, first, wrong_climb};
-use super::{Choice, Engine, Held, Memory, Reaches, Scheme, Storage, Word, Wrong};
+use super::options::{CONF, KEYRING, USER, choices, first, wrong_climb, wrong_form};
+use super::{Choice, Engine, Held, Memory, Reaches, Scheme, Storage, Word};
 use crate::schemes::Location;
-use crate::sys::ceph::Refusal;
 use crate::sys::ceph::libcephfs::{Access, Libcephfs, Mounted};
 use crate::sys::file::OpenHow;
+use crate::sys::library::Refusal;
 use crate::volume::names::{Names, OpenAs, Operation, PathCalls, PathNames, below};
 use crate::volume::{Handle, Outcome, Space, Volume, VolumeError, is_chosen};
 
@@ -20,16 +20,10 @@ const WORDS: &str =
 pub static SCHEME: Scheme = Scheme {
     example: "cephfs:///projects?user=bench&fs=cephfs",
     package: "libcephfs2",
-    choices: &[
-        CONF,
-        USER,
-        KEYRING,
-        Choice::text(
-            "fs",
-            "",
-            "the file system's name; empty: the cluster's default",
-        ),
-    ],
+    choices: choices! {
+        CONF, USER, KEYRING;
+        text "fs" = "": "the file system's name; empty: the cluster's default";
+    },
     operations: Operation::ALL,
     storage: Storage::Cluster,
     ack_means: "in the cache of libcephfs in this process, and on OSDs once it is synced or written back",
@@ -41,7 +35,7 @@ pub static SCHEME: Scheme = Scheme {
     check: |location| {
         let three = "a path of the file system follows, with three slashes";
         first([
-            (!location.container.is_empty()).then_some(Wrong::Form(three)),
+            wrong_form(!location.container.is_empty(), three),
             wrong_climb(location),
         ])
     },

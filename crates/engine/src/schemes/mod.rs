@@ -1,4 +1,4 @@
-//! Where leadline moves data: one folder a scheme, one line in the table. All that anybody asks about a scheme or its
+//! Where leadline moves data: one file a scheme, one line in the table. All that anybody asks about a scheme or its
 //! engines is a field here; nothing else in the program knows one by its name. What its engines do is in `engines`.
 
 mod cephfs;

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use super::options::{climbs, is_timeout};
+use super::options::{choices, climbs, is_timeout};
 use super::{Choice, Engine, Location, Memory, Scheme, Wrong};
 use crate::sync::lock;
 use crate::sys::file::OpenHow;
@@ -42,34 +42,14 @@ pub static SCHEME: Scheme = Scheme {
     )
 };
 
-const CHOICES: &[Choice] = &[
-    Choice::number("version", "4", "of the protocol: 4, or 3"),
-    Choice::number(
-        "uid",
-        "",
-        "the user's number that the server is told; empty: this process's",
-    ),
-    Choice::number(
-        "gid",
-        "",
-        "the group's number that the server is told; empty: this process's",
-    ),
-    Choice::number(
-        "nfsport",
-        "",
-        "the server's port, as behind its name; empty: 2049 (version 4), asked for (version 3)",
-    ),
-    Choice::number(
-        "mountport",
-        "",
-        "the port of the server's mount daemon (version 3); empty: asked for",
-    ),
-    Choice::number(
-        "timeout",
-        "60",
-        "seconds after which a request without an answer is an error",
-    ),
-];
+const CHOICES: &[Choice] = choices! {
+    number "version" = "4": "of the protocol: 4, or 3";
+    number "uid" = "": "the user's number that the server is told; empty: this process's";
+    number "gid" = "": "the group's number that the server is told; empty: this process's";
+    number "nfsport" = "": "the server's port, as behind its name; empty: 2049 (version 4), asked for (version 3)";
+    number "mountport" = "": "the port of the server's mount daemon (version 3); empty: asked for";
+    number "timeout" = "60": "seconds after which a request without an answer is an error";
+};
 
 /// The server of a container `server:port`, and the port; `None` where that is none.
 fn server(location: &Location) -> Option<(&str, Option<u16>)> {

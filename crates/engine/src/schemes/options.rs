@@ -53,6 +53,17 @@ impl Choice {
     }
 }
 
+/// A table of options: those of several schemes, then each its own by kind, name, default, and words.
+macro_rules! choices {
+    ($($shared:ident),+; $($kind:ident $name:literal = $default:literal: $words:literal;)*) => {
+        &[$($shared,)+ $(Choice::$kind($name, $default, $words),)*]
+    };
+    ($($kind:ident $name:literal = $default:literal: $words:literal;)*) => {
+        &[$(Choice::$kind($name, $default, $words),)*]
+    };
+}
+pub(super) use choices;
+
 /// Ceph's configuration, user and key.
 pub const CONF: Choice = Choice::text(
     "conf",
@@ -107,6 +118,14 @@ impl From<String> for Word {
 /// The first of what was found wrong.
 pub fn first(wrongs: impl IntoIterator<Item = Option<Wrong>>) -> Result<(), Wrong> {
     wrongs.into_iter().flatten().next().map_or(Ok(()), Err)
+}
+
+pub fn wrong_form(is_wrong: bool, words: &'static str) -> Option<Wrong> {
+    is_wrong.then_some(Wrong::Form(words))
+}
+
+pub fn wrong_value(is_wrong: bool, words: &'static str) -> Option<Wrong> {
+    is_wrong.then_some(Wrong::Value(words))
 }
 
 /// `.` and `..` lead out of where a URL leads to.

@@ -6,12 +6,12 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::options::{CONF, KEYRING, USER, first, wrong_object_size};
+use super::options::{CONF, KEYRING, USER, choices, first, wrong_object_size};
 use super::{Choice, Engine, Held, Location, Memory, Reaches, Scheme, Storage, Word, Wrong};
-use crate::sys::ceph::Refusal;
 use crate::sys::ceph::librados::{Access, Cluster, Context, Librados};
 use crate::sys::ceph::queue::{Action, Queue};
 use crate::sys::file::OpenHow;
+use crate::sys::library::Refusal;
 use crate::volume::names::{Names, Operation, WholePath};
 use crate::volume::{Handle, KEPT, Outcome, Space, Volume, VolumeError, is_absent, lies_in};
 
@@ -21,16 +21,10 @@ const WORDS: &str =
 pub static SCHEME: Scheme = Scheme {
     example: "rados://pool/namespace?object_size=4M&user=bench",
     package: "librados2",
-    choices: &[
-        CONF,
-        USER,
-        KEYRING,
-        Choice::size(
-            "object_size",
-            "4M",
-            "a file of the job is cut into objects of this size",
-        ),
-    ],
+    choices: choices! {
+        CONF, USER, KEYRING;
+        size "object_size" = "4M": "a file of the job is cut into objects of this size";
+    },
     operations: &[Operation::FirstByte],
     storage: Storage::Cluster,
     keeps: "objects",

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
 
-use super::options::{CONF, KEYRING, USER, first};
+use super::options::{CONF, KEYRING, USER, choices, first, wrong_value};
 use super::rados::{pool_words, wrong_pool};
 use super::{Choice, Engine, Held, Location, Memory, Reaches, Scheme, Storage, Wrong};
 use crate::schemes::rados::Pool;
@@ -34,7 +34,7 @@ pub static SCHEME: Scheme = Scheme {
         let known = matches!(location.text("calls"), "aio" | "threads");
         first([
             wrong_pool(location),
-            (!known).then_some(Wrong::Value("calls must be aio or threads")),
+            wrong_value(!known, "calls must be aio or threads"),
             wrong_stripes(location),
         ])
     },
@@ -75,31 +75,14 @@ const MEMORY: Memory = Memory {
     stream_bytes: 64 << 20,
 };
 
-const CHOICES: &[Choice] = &[
-    CONF,
-    USER,
-    KEYRING,
-    Choice::size(
-        "stripe_unit",
-        "4M",
-        "bytes that go to one object before the next one's turn, a multiple of 64K",
-    ),
-    Choice::number(
-        "stripe_count",
-        "1",
-        "objects that a file is spread over at a time",
-    ),
-    Choice::size(
-        "object_size",
-        "4M",
-        "an object's size, a multiple of stripe_unit",
-    ),
-    Choice::text(
-        "calls",
-        "aio",
-        "aio: the library's asynchronous calls; threads: its blocking ones, a thread for each in flight",
-    ),
-];
+const CHOICES: &[Choice] = choices! {
+    CONF, USER, KEYRING;
+    size "stripe_unit" = "4M": "bytes that go to one object before the next one's turn, a multiple of 64K";
+    number "stripe_count" = "1": "objects that a file is spread over at a time";
+    size "object_size" = "4M": "an object's size, a multiple of stripe_unit";
+    text "calls" = "aio":
+        "aio: the library's asynchronous calls; threads: its blocking ones, a thread for each in flight";
+};
 
 /// The layout in the URL's words.
 pub fn layout_words(location: &Location) -> String {

@@ -5,8 +5,8 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
-use super::options::{first, wrong_climb, wrong_timeout};
-use super::{Choice, Engine, Scheme, ThirdParty, Wrong};
+use super::options::{choices, first, wrong_climb, wrong_form, wrong_timeout, wrong_value};
+use super::{Choice, Engine, Scheme, ThirdParty};
 use crate::schemes::Location;
 use crate::sync::lock;
 use crate::sys::file::OpenHow;
@@ -39,15 +39,14 @@ pub static SCHEME: Scheme = Scheme {
             number.is_some_and(|number| (1..=most).contains(&number))
         };
         first([
-            host.is_empty()
-                .then_some(Wrong::Form("the host is missing")),
-            location
-                .path
-                .contains(['?', '&'])
-                .then_some(Wrong::Form("the path must not hold `?` or `&`")),
+            wrong_form(host.is_empty(), "the host is missing"),
+            wrong_form(
+                location.path.contains(['?', '&']),
+                "the path must not hold `?` or `&`",
+            ),
             wrong_climb(location),
-            (!within("streams", 16)).then_some(Wrong::Value("streams is from 1 to 16")),
-            (!within("readv", 1024)).then_some(Wrong::Value("readv is from 1 to 1024")),
+            wrong_value(!within("streams", 16), "streams is from 1 to 16"),
+            wrong_value(!within("readv", 1024), "readv is from 1 to 1024"),
             wrong_timeout(location.number("timeout")),
             wrong_timeout(location.number("connect_timeout")),
         ])
@@ -64,28 +63,12 @@ pub static SCHEME: Scheme = Scheme {
     ..Scheme::new("root", WORDS, &[Engine::new("xrootd", WORDS)])
 };
 
-const CHOICES: &[Choice] = &[
-    Choice::number(
-        "timeout",
-        "60",
-        "seconds that a request waits for its answer",
-    ),
-    Choice::number(
-        "connect_timeout",
-        "10",
-        "seconds that a connection may take",
-    ),
-    Choice::number(
-        "streams",
-        "1",
-        "TCP connections to the server, from 1 to 16",
-    ),
-    Choice::number(
-        "readv",
-        "1",
-        "reads handed over together that go as one vector read; 1: none do, 1024 at most",
-    ),
-];
+const CHOICES: &[Choice] = choices! {
+    number "timeout" = "60": "seconds that a request waits for its answer";
+    number "connect_timeout" = "10": "seconds that a connection may take";
+    number "streams" = "1": "TCP connections to the server, from 1 to 16";
+    number "readv" = "1": "reads handed over together that go as one vector read; 1: none do, 1024 at most";
+};
 
 /// A server and a directory on it.
 pub struct Server {

@@ -6,12 +6,13 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
-use super::options::{first, wrong_climb, wrong_timeout};
-use super::{Choice, Engine, Memory, Scheme, Wrong};
+use super::options::{choices, first, wrong_climb, wrong_form, wrong_timeout, wrong_value};
+use super::{Choice, Engine, Memory, Scheme};
 use crate::schemes::Location;
 use crate::sync::lock;
 use crate::sys::file::OpenHow;
-use crate::sys::smb::{Client, Libsmbclient, Listing, Login, Manner, Opened, Refusal};
+use crate::sys::library::Refusal;
+use crate::sys::smb::{Client, Libsmbclient, Listing, Login, Manner, Opened};
 use crate::volume::names::{Names, OpenAs, Operation, PathCalls, PathNames};
 use crate::volume::{Handle, Outcome, Space, Volume, VolumeError, is_chosen};
 
@@ -28,14 +29,10 @@ pub static SCHEME: Scheme = Scheme {
         let host = location.user_and_host().1;
         let known = matches!(location.text("encrypt"), "yes" | "no");
         first([
-            host.is_empty()
-                .then_some(Wrong::Form("the host is missing")),
-            location
-                .path
-                .is_empty()
-                .then_some(Wrong::Form("the share is missing")),
+            wrong_form(host.is_empty(), "the host is missing"),
+            wrong_form(location.path.is_empty(), "the share is missing"),
             wrong_climb(location),
-            (!known).then_some(Wrong::Value("encrypt must be yes or no")),
+            wrong_value(!known, "encrypt must be yes or no"),
             wrong_timeout(location.number("timeout")),
         ])
     },
@@ -60,26 +57,15 @@ pub static SCHEME: Scheme = Scheme {
     )
 };
 
-const CHOICES: &[Choice] = &[
-    Choice::text(
-        "credentials",
-        "",
-        "a file with username=, password= and domain= lines; empty: LEADLINE_SMB_PASSWORD has the password",
-    ),
-    Choice::text("domain", "", "the user's domain or workgroup"),
-    Choice::text(
-        "protocol",
-        "",
-        "the highest dialect, for example SMB2_10 or SMB3_11; empty: the library's highest",
-    ),
-    Choice::text("encrypt", "no", "yes: nothing goes over the wire in clear"),
-    Choice::number(
-        "timeout",
-        "20",
-        "seconds that a request waits for its answer",
-    ),
-    Choice::text("smb_conf", "", "a smb.conf to follow; empty: none is read"),
-];
+const CHOICES: &[Choice] = choices! {
+    text "credentials" = "":
+        "a file with username=, password= and domain= lines; empty: LEADLINE_SMB_PASSWORD has the password";
+    text "domain" = "": "the user's domain or workgroup";
+    text "protocol" = "": "the highest dialect, for example SMB2_10 or SMB3_11; empty: the library's highest";
+    text "encrypt" = "no": "yes: nothing goes over the wire in clear";
+    number "timeout" = "20": "seconds that a request waits for its answer";
+    text "smb_conf" = "": "a smb.conf to follow; empty: none is read";
+};
 
 /// The password, where no file of credentials is named. It is never part of a URL.
 pub const PASSWORD_VARIABLE: &str = "LEADLINE_SMB_PASSWORD";

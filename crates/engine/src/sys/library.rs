@@ -1,6 +1,6 @@
 //! Libraries opened at run time, so that nobody needs what they do not use.
 
-use std::ffi::{CStr, CString};
+use std::ffi::{CStr, CString, c_int};
 use std::path::{Path, PathBuf};
 
 use libloading::Library;
@@ -10,6 +10,23 @@ use libloading::Library;
 pub struct Missing {
     pub words: String,
     pub remedy: String,
+}
+
+/// What went wrong while making a client.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Refusal {
+    Library(Missing),
+    /// The step in words, and its errno.
+    Step(&'static str, i32),
+}
+
+/// What a step of making it gave: 0, or minus errno.
+pub fn step(what: &'static str, result: c_int) -> Result<(), Refusal> {
+    if result < 0 {
+        Err(Refusal::Step(what, -result))
+    } else {
+        Ok(())
+    }
 }
 
 /// A text as libraries take it; one that they cannot take is empty.

@@ -68,7 +68,6 @@ struct TransferCrew {
 
 impl Crew for TransferCrew {
     const DRAIN_AFTER_DEADLINE: Duration = data::DRAIN_AFTER_DEADLINE;
-    const THREADS_ARE_CALLED: &'static str = data::LOAD_THREADS;
 
     fn job(&self) -> &impl Serialize {
         &self.shared.job
@@ -87,9 +86,6 @@ impl Crew for TransferCrew {
     }
     fn work(&self, thread: usize) {
         (self.work)(&self.shared, thread as u32);
-    }
-    fn thread_id(&self, thread: usize) -> i32 {
-        self.shared.context.thread_id(thread)
     }
     fn dismiss(&self) {
         self.shared.context.start();

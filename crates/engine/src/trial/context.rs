@@ -1,6 +1,6 @@
 //! What the threads of a trial share: the start, the flags, and the hand-over of intervals to the collector.
 
-use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Condvar, Mutex, PoisonError};
 
 use super::collector::{IntervalSet, Schedule};
@@ -45,7 +45,6 @@ pub struct Hand {
     /// So far, for progress only.
     pub bytes: AtomicU64,
     pub operations: AtomicU64,
-    pub thread_id: AtomicI32,
 }
 
 /// All that the threads share.
@@ -86,10 +85,6 @@ impl Context {
             origin: Mutex::new(None),
             started: Condvar::new(),
         }
-    }
-
-    pub fn thread_id(&self, thread: usize) -> i32 {
-        self.hands[thread].thread_id.load(Ordering::Relaxed)
     }
 
     pub fn is_abandoned(&self) -> bool {

@@ -25,8 +25,6 @@ use crate::sys::process::{CpuTime, process_cpu};
 
 /// What operations in flight get to end after the deadline.
 pub(crate) const DRAIN_AFTER_DEADLINE: Duration = Duration::from_millis(500);
-/// What the threads are called, with a number.
-pub(crate) const LOAD_THREADS: &str = "load";
 /// What a thread gets to notice that it should give up.
 const GIVE_UP: Duration = Duration::from_millis(500);
 
@@ -85,7 +83,6 @@ struct DataCrew {
 
 impl Crew for DataCrew {
     const DRAIN_AFTER_DEADLINE: Duration = DRAIN_AFTER_DEADLINE;
-    const THREADS_ARE_CALLED: &'static str = LOAD_THREADS;
 
     fn job(&self) -> &impl Serialize {
         &self.context.job
@@ -104,9 +101,6 @@ impl Crew for DataCrew {
     }
     fn work(&self, thread: usize) {
         (self.work)(&self.context, thread as u32);
-    }
-    fn thread_id(&self, thread: usize) -> i32 {
-        self.context.thread_id(thread)
     }
     fn dismiss(&self) {
         self.context.start();

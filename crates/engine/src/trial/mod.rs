@@ -1,8 +1,8 @@
 //! What happens around the measured loop, from the first thread's start to the summary.
 //!
 //! `runner` is the one runner of trials, whatever they do; `watch` knows what ends one before its end. The rest is
-//! of jobs that read and write: `data` their trial, `layout` and `check` their files before and after, `source`,
-//! `pacer` and `interval` what each thread goes by, `context` and `collector` the hand-over, `summary` the end.
+//! of jobs that read and write: `data` their trial and its summary, `layout` and `check` their files before and after,
+//! `pacer` what each thread goes by, `context` and `collector` the hand-over of intervals.
 
 pub mod check;
 pub mod collector;

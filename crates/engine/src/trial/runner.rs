@@ -3,6 +3,7 @@
 
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicI32, Ordering};
 use std::time::{Duration, Instant};
 
 use leadline_record::{RecordError, Writer};
@@ -14,7 +15,7 @@ use super::watch::{Alarm, Cause, Watch};
 use crate::Interrupts;
 use crate::error::{EngineError, Failure, FailureKind};
 use crate::sys::clock::{Clock, unix_ns};
-use crate::sys::process::{CpuTime, die_with_parent, offer_line};
+use crate::sys::process::{CpuTime, die_with_parent, offer_line, thread_id};
 
 /// What a trial keeps to: whoever asked for it lives, it starts when the others do that it meets, and it ends in time.
 #[derive(Debug)]
@@ -41,7 +42,7 @@ pub trait Crew: Send + Sync + 'static {
     /// What threads get to end the calls they are in after the deadline.
     const DRAIN_AFTER_DEADLINE: Duration;
     /// What threads are called, with a dash and their number.
-    const THREADS_ARE_CALLED: &'static str;
+    const THREADS_ARE_CALLED: &'static str = "load";
 
     fn job(&self) -> &impl Serialize;
     fn clock(&self) -> &Clock;
@@ -51,8 +52,6 @@ pub trait Crew: Send + Sync + 'static {
     fn threads_in_words(&self) -> String;
     /// The whole life of a thread.
     fn work(&self, thread: usize);
-    /// Of a thread, as the kernel knows it.
-    fn thread_id(&self, thread: usize) -> i32;
     /// Lets go the threads that wait to begin: not all could be started.
     fn dismiss(&self);
     /// The runner's side.
@@ -107,10 +106,10 @@ pub fn run(
     let crew = Arc::new(crew);
     let writer = create_record(record_path, crew.clock(), crew.job())?;
     let trial = crew.trial(writer);
-    spawn(&crew)?;
+    let ids = spawn(&crew)?;
     let watch = Watch::new(crew.alarm(), signal, terms.deadline, patience(&*crew));
     Runner::new(watch, terms.meeting)
-        .conduct(&*crew, trial)
+        .conduct(&*crew, &ids, trial)
         .map_err(|error| record_error(error, record_path))
 }
 
@@ -118,13 +117,20 @@ fn patience<C: Crew>(_crew: &C) -> Duration {
     C::DRAIN_AFTER_DEADLINE
 }
 
-fn spawn<C: Crew>(crew: &Arc<C>) -> Result<(), EngineError> {
+/// Threads as the kernel knows them, once they run.
+type ThreadIds = Arc<[AtomicI32]>;
+
+fn spawn<C: Crew>(crew: &Arc<C>) -> Result<ThreadIds, EngineError> {
+    let ids: ThreadIds = (0..crew.threads()).map(|_| AtomicI32::new(0)).collect();
     for thread in 0..crew.threads() {
-        let own = Arc::clone(crew);
+        let (own, ids) = (Arc::clone(crew), Arc::clone(&ids));
         // The handle is dropped: a thread stuck in the kernel must not be joined.
         let spawned = std::thread::Builder::new()
             .name(format!("{}-{thread}", C::THREADS_ARE_CALLED))
-            .spawn(move || own.work(thread));
+            .spawn(move || {
+                ids[thread].store(thread_id(), Ordering::Relaxed);
+                own.work(thread);
+            });
         if let Err(error) = spawned {
             crew.alarm().stop();
             crew.dismiss();
@@ -134,7 +140,7 @@ fn spawn<C: Crew>(crew: &Arc<C>) -> Result<(), EngineError> {
             )));
         }
     }
-    Ok(())
+    Ok(ids)
 }
 
 impl<'a> Runner<'a> {
@@ -148,7 +154,12 @@ impl<'a> Runner<'a> {
         }
     }
 
-    fn conduct(mut self, crew: &impl Crew, mut trial: impl Trial) -> Result<Value, RecordError> {
+    fn conduct(
+        mut self,
+        crew: &impl Crew,
+        ids: &ThreadIds,
+        mut trial: impl Trial,
+    ) -> Result<Value, RecordError> {
         trial.work(&mut self)?;
         trial.close(&self)?;
         let ends = trial.ends();
@@ -157,7 +168,9 @@ impl<'a> Runner<'a> {
             state: self.watch.state(),
             error: self.watch.alarm.failure(),
             started_unix_ns: self.started_unix_ns,
-            stuck_threads: missing.map(|(thread, _)| crew.thread_id(thread)).collect(),
+            stuck_threads: missing
+                .map(|(thread, _)| ids[thread].load(Ordering::Relaxed))
+                .collect(),
             clock: crew.clock().name(),
         };
         let (mut writer, own) = trial.finish(&ends, &ending)?;

@@ -6,7 +6,7 @@ mod volume;
 
 use std::sync::Arc;
 
-use super::options::{climbs, first, is_timeout, wrong_object_size};
+use super::options::{choices, climbs, first, is_timeout, wrong_object_size};
 use super::{Choice, Engine, Held, Location, Memory, Scheme, Word, Wrong};
 use crate::volume::names::Operation;
 pub use connection::Connection;
@@ -59,34 +59,15 @@ pub static SCHEME: Scheme = Scheme {
     )
 };
 
-const CHOICES: &[Choice] = &[
-    Choice::text(
-        "endpoint",
-        "",
-        "the service, http://host:port; the bucket follows in the path",
-    ),
-    Choice::text("region", "us-east-1", "the region that a signature names"),
-    Choice::text(
-        "profile",
-        "",
-        "of AWS's credentials file; empty: AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or the default one",
-    ),
-    Choice::size(
-        "object_size",
-        "4M",
-        "a file of the job is cut into objects of this size, which are written whole",
-    ),
-    Choice::size(
-        "part_size",
-        "",
-        "an object that is longer is uploaded in parts of this size; empty: in one",
-    ),
-    Choice::number(
-        "timeout",
-        "60",
-        "seconds after which a request without an answer is an error",
-    ),
-];
+const CHOICES: &[Choice] = choices! {
+    text "endpoint" = "": "the service, http://host:port; the bucket follows in the path";
+    text "region" = "us-east-1": "the region that a signature names";
+    text "profile" = "":
+        "of AWS's credentials file; empty: AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or the default one";
+    size "object_size" = "4M": "a file of the job is cut into objects of this size, which are written whole";
+    size "part_size" = "": "an object that is longer is uploaded in parts of this size; empty: in one";
+    number "timeout" = "60": "seconds after which a request without an answer is an error";
+};
 
 /// Bytes of a part of an object; those of an object where it is not cut.
 fn part_bytes(location: &Location) -> u64 {

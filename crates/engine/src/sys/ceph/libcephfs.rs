@@ -3,8 +3,7 @@
 
 use std::ffi::{CStr, c_char, c_int, c_void};
 
-use super::{Refusal, step};
-use crate::sys::library::{functions, text};
+use crate::sys::library::{Refusal, functions, step, text};
 
 type Client = *mut c_void;
 type Listing = *mut c_void;

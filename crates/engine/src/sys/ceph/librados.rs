@@ -6,8 +6,7 @@ use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::sync::Arc;
 
 use super::queue::{Aio, Callback, Calls, StartRead, StartRemove, StartWrite};
-use super::{Refusal, step};
-use crate::sys::library::{functions, text};
+use crate::sys::library::{Refusal, functions, step, text};
 
 pub type Handle = *mut c_void;
 pub type Read = unsafe extern "C" fn(Handle, *const c_char, *mut c_char, usize, u64) -> c_int;

@@ -13,7 +13,7 @@ use super::calls::{
 use super::home::Home;
 use super::threads;
 use crate::sync::lock;
-use crate::sys::library::{Missing, text};
+use crate::sys::library::{Refusal, text};
 
 /// Who logs in. Without a name: nobody, as a guest. No `Debug`: the password is shown nowhere.
 #[derive(Clone, Default)]
@@ -32,14 +32,6 @@ pub struct Manner {
     pub encrypt: bool,
     /// A smb.conf of the user's own; empty: none is read.
     pub conf: String,
-}
-
-/// What went wrong while making a client.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Refusal {
-    Library(Missing),
-    /// The step in words, and its errno.
-    Step(&'static str, i32),
 }
 
 /// One context, and with it one connection to each server it meets. It serves one call at a time.

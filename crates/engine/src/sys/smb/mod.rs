@@ -6,4 +6,4 @@ mod home;
 mod threads;
 
 pub use calls::Libsmbclient;
-pub use client::{Client, Listing, Login, Manner, Opened, Refusal};
+pub use client::{Client, Listing, Login, Manner, Opened};
