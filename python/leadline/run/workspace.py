@@ -17,7 +17,6 @@ from typing import NamedTuple, Self
 
 from leadline import _core
 from leadline.errors import ResultError, TargetError
-from leadline.observe.ceph.pools import require_pool, set_pool
 from leadline.run.storage import Mounted, Storage, open_storage, own_directory, require_mounted
 from leadline.store.files import checked_id, checked_name
 from leadline.study.target import Target
@@ -108,7 +107,7 @@ def make_workspace(place: Workspace, study_id: str, pool: str | None = None) -> 
         mark = _mark_in(storage, place) if _may_be(storage, place, study_id) else _FOREIGN
         if mark == _mark(study_id):
             if pool is not None:
-                require_pool(Path(place.directory, MARK), pool)
+                _require_pool(place, pool)
             return
         if not _is_begun(storage, place, mark, _mark(study_id)):
             raise TargetError(
@@ -120,14 +119,22 @@ def make_workspace(place: Workspace, study_id: str, pool: str | None = None) -> 
     if pool is None:
         storage.put(f"{place.directory}/{MARK}", _mark(study_id))
         return
+    from leadline.observe.ceph.pools import set_pool
+
     try:
         with own_directory(Path(place.directory)) as own:
             set_pool(own, pool, place.words)
         storage.put(f"{place.directory}/{MARK}", _mark(study_id))
-        require_pool(Path(place.directory, MARK), pool)
+        _require_pool(place, pool)
     except BaseException:
         storage.remove_empty(place.directory, MARK)
         raise
+
+
+def _require_pool(place: Workspace, pool: str) -> None:
+    from leadline.observe.ceph.pools import require_pool
+
+    require_pool(Path(place.directory, MARK), pool)
 
 
 def _mark(study_id: str) -> bytes:

@@ -186,7 +186,6 @@ def load_plan(
     """
     from leadline.observe.hang_guard import check_answers
     from leadline.observe.host.host import cpu_list, memory_bytes
-    from leadline.observe.mounts.layouts import with_layout
     from leadline.plan.make import Host, make_plan
     from leadline.study.library import builtin_names, load_study
     from leadline.study.target import parse_layouts, parse_targets, with_layouts
@@ -221,7 +220,7 @@ def load_plan(
         facts, lost = _inspected(chosen, study.where_possible, servers, confs)
     else:
         facts, lost = recruited.look(chosen), []
-    facts = {name: with_layout(found, chosen[name], tries=recruited is None) for name, found in facts.items()}
+    facts = _with_layouts(facts, chosen, tries=recruited is None)
     _check_metrics(study)
     plan = make_plan(
         study,
@@ -238,9 +237,19 @@ def load_plan(
     return study, plan if recruited is None else recruited.for_all(plan), facts
 
 
+def _with_layouts(
+    facts: dict[str, TargetFacts], chosen: Mapping[str, Target], *, tries: bool
+) -> dict[str, TargetFacts]:
+    """The facts of targets whose files are to be kept in another pool, and of all others as they are."""
+    if not any(chosen[name].pool for name in facts):
+        return facts
+    from leadline.observe.mounts.layouts import with_layout
+
+    return {name: with_layout(found, chosen[name], tries=tries) for name, found in facts.items()}
+
+
 def _lookups(recruited: Recruiting | None) -> tuple[object, ...]:
     """What kinds of work find out about this host, or about the least of those that take part."""
-    from leadline.observe.commands import find_sources
     from leadline.observe.host.host import memory_room
     from leadline.study.kind.lookups import FioLook, HostRoom, Look, Scout, SourceLook
 
@@ -248,9 +257,15 @@ def _lookups(recruited: Recruiting | None) -> tuple[object, ...]:
         Look(functools.cache(_look)),
         Scout(functools.cache(_look_at_source), functools.cache(_look_at_version)),
         HostRoom(*memory_room()) if recruited is None else HostRoom(*recruited.memory_room()),
-        SourceLook(functools.cache(find_sources)),
+        SourceLook(functools.cache(_look_at_files)),
         *((FioLook(functools.cache(_look_at_generator)),) if recruited is None else ()),
     )
+
+
+def _look_at_files(path: str) -> Sequence[SourceFile]:
+    from leadline.observe.commands import find_sources
+
+    return find_sources(path)
 
 
 def _look_at_source(path: str | None, film: Film | None, video: bool) -> SourceFacts:
