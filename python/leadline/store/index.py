@@ -14,17 +14,14 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from leadline.durable import write_whole
 from leadline.foreign import parse_json, within_memory
 from leadline.store.files import JOURNAL, compression_of
 from leadline.store.parquet import fitted, opened
-from leadline.store.tables import as_columns, schema
+from leadline.store.tables import schema, to_arrow
 from leadline.trusted import believed_accounts, why_not_place
-
-if TYPE_CHECKING:
-    from pyarrow import Schema
 
 _Read = TypeVar("_Read")
 INDEX = "cells-2.parquet"
@@ -98,12 +95,11 @@ def write_index(result: Path, rows: Sequence[IndexRow]) -> bool:
 
     Nor is it where others decide what lies in that directory.
     """
-    import pyarrow as pa
     import pyarrow.parquet as pq
 
     if not _is_ours(result):
         return False
-    table = pa.table(as_columns(list(rows), _schema()), schema=_schema())
+    table = to_arrow(rows, IndexRow)
     if rows:
         table = table.replace_schema_metadata({_HEAD: json.dumps(vars(_head(rows))).encode()})
     buffer = io.BytesIO()
@@ -122,10 +118,6 @@ def _is_ours(result: Path) -> bool:
         return False
     own = found.st_uid in believed_accounts() and not found.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
     return own and not why_not_place(result)
-
-
-def _schema() -> Schema:
-    return schema(IndexRow)  # type: ignore[arg-type]
 
 
 def read_indexes(
@@ -166,7 +158,7 @@ def _head_of(path: Path) -> IndexHead | None:
     with opened(path / INDEX) as stored:
         note = (stored.schema.metadata or {}).get(_HEAD)
         if note is None:
-            table = fitted(stored.read(), _schema())
+            table = fitted(stored.read(), schema(IndexRow))
             rows = [IndexRow(**row) for row in table.to_pylist()]
             found = vars(_head(rows)) if rows else None
         else:
@@ -191,7 +183,7 @@ def _rows_of(path: Path, wanted: Callable[[str], bool] | None) -> list[IndexRow]
     if not places:
         return []
     with opened(path / INDEX) as stored:
-        table = fitted(stored.read(), _schema())
+        table = fitted(stored.read(), schema(IndexRow))
     if table.num_rows != len(head.figures):
         raise ValueError("it has other rows than it says")
     return [IndexRow(**row) for row in table.take(places).to_pylist()]

@@ -14,7 +14,7 @@ from leadline.errors import ResultError
 from leadline.foreign import open_plain, parse_json, read_plain, reading
 from leadline.store.files import storing, write_table
 from leadline.store.parquet import fitted, opened
-from leadline.store.tables import schema
+from leadline.store.tables import schema, to_arrow
 
 if TYPE_CHECKING:
     import numpy as np
@@ -135,7 +135,7 @@ def write_acks(result: Path, trial: str, acks: Acks) -> None:
         **{name: getattr(acks, name) for name in ("stream", "offset", "length")},
         **{name: getattr(acks, name) for name in ("submitted_ns", "acked_ns", "result")},
     }
-    wanted = schema(AckRow)  # type: ignore[arg-type]
+    wanted = schema(AckRow)
     texts = {"trial", "host", "direction"}
     own = [
         pa.field(one.name, columns[one.name].type if one.name in texts else one.type, one.nullable)
@@ -177,7 +177,7 @@ def acks_of(file: Path) -> Acks:
         pa.field(
             one.name, pa.dictionary(pa.int32(), pa.string()) if one.name in texts else one.type, one.nullable
         )
-        for one in schema(AckRow)  # type: ignore[arg-type]
+        for one in schema(AckRow)
     )
     table = fitted(found, wanted)
     host, hosts = _places(table.column("host"))
@@ -298,13 +298,8 @@ class StageRow:
 
 def write_stages(result: Path, trial: str, rows: Sequence[StageRow]) -> None:
     """Store the stages of one trial."""
-    import pyarrow as pa
-
-    names = [field.name for field in fields(StageRow)]
-    columns = {name: [getattr(row, name) for row in rows] for name in names}
-    table = pa.table(columns, schema=schema(StageRow))  # type: ignore[arg-type]
     with storing(result):
-        write_table(result / STAGES, trial, table)
+        write_table(result / STAGES, trial, to_arrow(rows, StageRow))
 
 
 def read_stages(result: Result) -> list[StageRow]:
@@ -320,7 +315,7 @@ def read_stages(result: Result) -> list[StageRow]:
 
 def _stages_of(file: Path) -> list[StageRow]:
     with opened(file) as stored:
-        table = fitted(stored.read(), schema(StageRow))  # type: ignore[arg-type]
+        table = fitted(stored.read(), schema(StageRow))
     rows = [StageRow(**row) for row in table.to_pylist()]
     for row in rows:
         if not (isinstance(parse_json(row.interfaces), dict) and isinstance(parse_json(row.details), list)):

@@ -5,6 +5,7 @@ Columns are only ever added; a reader meets older files with nulls in what they 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import Field, dataclass, fields
 from functools import cache
 from typing import TYPE_CHECKING, Any, Literal
@@ -163,9 +164,9 @@ def columns(row_type: type[Any]) -> tuple[Field[Any], ...]:
     return tuple(found[name] for name in (*own[:place], *first, *own[place:], *later))
 
 
-def schema(row_type: type[Row]) -> pa.Schema:
+def schema(row_type: type[Any]) -> pa.Schema:
     """The Arrow schema of a row type, derived from its annotations so that the two never differ."""
-    known: Any = row_type
+    known: Any = row_type  # mypy takes a dataclass for what cannot be hashed
     return _schema_of(known)
 
 
@@ -189,13 +190,10 @@ def _schema_of(row_type: Any) -> pa.Schema:
     return pa.schema(found)
 
 
-def to_arrow(rows: list[Any], row_type: type[Row]) -> pa.Table:
+def to_arrow(rows: Sequence[Any], row_type: type[Any]) -> pa.Table:
     """Rows of one type as an Arrow table."""
     import pyarrow as pa
 
-    return pa.table(as_columns(rows, schema(row_type)), schema=schema(row_type))
-
-
-def as_columns(rows: list[Any], wanted: pa.Schema) -> list[pa.Array]:
-    """What the columns of a table hold of each row."""
-    return [arrow_column([getattr(row, field.name) for row in rows], field.type) for field in wanted]
+    wanted = schema(row_type)
+    found = [arrow_column([getattr(row, field.name) for row in rows], field.type) for field in wanted]
+    return pa.table(found, schema=wanted)
