@@ -17,7 +17,14 @@ from leadline.cli.options import AskedPath, UntouchedPath
 if TYPE_CHECKING:
     from leadline.cli.measure.hosts_options import Recruiting
     from leadline.plan.model import Plan
-    from leadline.study.kind.lookups import ApplicationFacts, Film, ProgramVersion, SourceFacts, Tracer
+    from leadline.study.kind.lookups import (
+        ApplicationFacts,
+        Film,
+        ProgramVersion,
+        SourceFacts,
+        SourceFile,
+        Tracer,
+    )
     from leadline.study.study import Study
     from leadline.study.target import LeftOut, Target, TargetFacts
 

@@ -70,12 +70,7 @@ class Cluster:
 
     def option(self, name: str) -> str:
         """An option as this very client has it: what the monitors sent it when it connected included."""
-        found = ctypes.create_string_buffer(_OPTION_BYTES)
-        size = ctypes.c_size_t(_OPTION_BYTES)
-        code = self._library.rados_conf_get(self._handle, name.encode(), found, size)
-        if code != 0:
-            raise NotObservableError(_why(code, f"librados does not tell {name}"))
-        return os.fsdecode(found.value)
+        return _option(self._library, self._handle, name)
 
     def close(self) -> None:
         """Leave the cluster; the object is of no use afterwards."""
@@ -95,24 +90,29 @@ class Cluster:
         self, call: Any, target: tuple[Any, ...], prefix: str, extra: Mapping[str, Any]
     ) -> tuple[int, bytes, bytes]:
         """The code, the answer and the words beside it."""
-        text = json.dumps({"prefix": prefix, "format": "json", **extra}).encode()
-        commands = (ctypes.c_char_p * 1)(text)
-        output, output_bytes = ctypes.c_void_p(), ctypes.c_size_t()
-        status, status_bytes = ctypes.c_void_p(), ctypes.c_size_t()
-        code = call(
-            self._handle,
-            *target,
-            commands,
-            ctypes.c_size_t(1),
-            None,
-            ctypes.c_size_t(0),
-            ctypes.byref(output),
-            ctypes.byref(output_bytes),
-            ctypes.byref(status),
-            ctypes.byref(status_bytes),
-        )
-        answer = _take(self._library.rados_buffer_free, output, output_bytes)
-        return code, answer, _take(self._library.rados_buffer_free, status, status_bytes)
+        return _asked(call, self._library.rados_buffer_free, (self._handle, *target), prefix, extra)
+
+
+def _asked(
+    call: Any, free: Any, target: tuple[Any, ...], prefix: str, extra: Mapping[str, Any]
+) -> tuple[int, bytes, bytes]:
+    """The code, the answer and the words beside it, of a command to `target`; `free` gives memory back."""
+    text = json.dumps({"prefix": prefix, "format": "json", **extra}).encode()
+    commands = (ctypes.c_char_p * 1)(text)
+    output, output_bytes = ctypes.c_void_p(), ctypes.c_size_t()
+    status, status_bytes = ctypes.c_void_p(), ctypes.c_size_t()
+    code = call(
+        *target,
+        commands,
+        ctypes.c_size_t(1),
+        None,
+        ctypes.c_size_t(0),
+        ctypes.byref(output),
+        ctypes.byref(output_bytes),
+        ctypes.byref(status),
+        ctypes.byref(status_bytes),
+    )
+    return code, _take(free, output, output_bytes), _take(free, status, status_bytes)
 
 
 def _take(free: Any, pointer: ctypes.c_void_p, length: ctypes.c_size_t) -> bytes:
@@ -162,6 +162,14 @@ def _configured(library: ctypes.CDLL, conf: str | None, who: str) -> ctypes.c_vo
     return handle
 
 
+def _option(library: ctypes.CDLL, handle: ctypes.c_void_p, name: str) -> str:
+    found = ctypes.create_string_buffer(_OPTION_BYTES)
+    code = library.rados_conf_get(handle, name.encode(), found, ctypes.c_size_t(_OPTION_BYTES))
+    if code != 0:
+        raise NotObservableError(_why(code, f"librados does not tell {name}"))
+    return os.fsdecode(found.value)
+
+
 def cluster_name(conf: str | None) -> str:
     """What Ceph calls a cluster by the first of its configuration's files: the name without `.conf`."""
     stem, dot, _ = Path((conf or "").split(",")[0]).name.rpartition(".conf")
@@ -178,11 +186,7 @@ def configured(option: str, conf: str | None, name: str | None, value: str | Non
     try:
         if value is not None:
             library.rados_conf_set(handle, option.encode(), os.fsencode(value))
-        found = ctypes.create_string_buffer(_OPTION_BYTES)
-        code = library.rados_conf_get(handle, option.encode(), found, ctypes.c_size_t(_OPTION_BYTES))
-        if code != 0:
-            raise NotObservableError(_why(code, f"librados does not tell {option}"))
-        return os.fsdecode(found.value)
+        return _option(library, handle, option)
     finally:
         library.rados_shutdown(handle)
 
@@ -217,24 +221,8 @@ class MetadataServers:
 
     def ask(self, mds: str, prefix: str, **arguments: Any) -> Any:
         """The JSON answer of the MDS with this name or rank."""
-        text = json.dumps({"prefix": prefix, "format": "json", **arguments}).encode()
-        commands = (ctypes.c_char_p * 1)(text)
-        output, output_bytes = ctypes.c_void_p(), ctypes.c_size_t()
-        status, status_bytes = ctypes.c_void_p(), ctypes.c_size_t()
-        code = self._library.ceph_mds_command(
-            self._mount,
-            mds.encode(),
-            commands,
-            ctypes.c_size_t(1),
-            None,
-            ctypes.c_size_t(0),
-            ctypes.byref(output),
-            ctypes.byref(output_bytes),
-            ctypes.byref(status),
-            ctypes.byref(status_bytes),
-        )
-        answer = _take(self._library.ceph_buffer_free, output, output_bytes)
-        _take(self._library.ceph_buffer_free, status, status_bytes)
+        call, free = self._library.ceph_mds_command, self._library.ceph_buffer_free
+        code, answer, _ = _asked(call, free, (self._mount, mds.encode()), prefix, arguments)
         if code != 0:
             raise NotObservableError(_why(code, f"mds.{mds} did not answer `{prefix}`"))
         return _decode(answer, f"mds.{mds} `{prefix}`")
