@@ -3,7 +3,7 @@ SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
 .PHONY: help setup packages demo test test-all test-everything test-for test-conformance test-guest test-quick damage fuzz journeys kills hosts-kills tune-kills result-swaps lab-bench fio-bench many-hosts-bench search-bench search-lab-bench diagnosis-bench nothing-bench budget-bench imports-bench simulation-bench tuning-bench drishti-bench programs-bench lab-kills mutants sentences sanitize check emit-check audit \
-  sbom notices format bench lock clean wheel bundle wheel-test install-test deb-rpm deb-rpm-test image
+  sbom notices format bench lock clean wheel bundle wheel-test install-test deb-rpm deb-rpm-test image docs
 
 PYTHON ?= python3
 BIN := .venv/bin
@@ -81,6 +81,12 @@ result-swaps: .venv/.built ## Another account swaps parts of the paths that root
 
 journeys: setup ## The steps of a physicist and of a media operator on a lab, held against strace, wc, ffprobe and /proc: minutes
 	$(BIN)/pytest tests/journeys -q
+
+docs: .venv/.installed ## The documentation as a site, searchable and without network, in target/docs; fails where a link leads nowhere
+	@[ -x target/docs-tools/bin/mkdocs ] || $(PYTHON) -m venv target/docs-tools
+	@target/docs-tools/bin/pip install --quiet --require-hashes --requirement tools/docs/requirements.lock
+	@NO_MKDOCS_2_WARNING=1 target/docs-tools/bin/mkdocs build --quiet
+	@echo "target/docs/index.html"
 
 sentences: .venv/.built ## What is said of results made by chance, worked out a second time (SEEDS=100 of each kind: some minutes)
 	LEADLINE_SENTENCE_SEEDS=$(or $(SEEDS),100) $(BIN)/pytest tests/sentences -n 2 --timeout=3600

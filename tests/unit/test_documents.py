@@ -33,6 +33,11 @@ def test_the_page_of_diagnoses_has_the_causes_and_the_figures() -> None:
     assert (ROOT / "docs" / "diagnosis.md").read_text() == made, "run: python tools/diagnosis_page.py"
 
 
+def test_the_page_of_commands_is_what_help_says() -> None:
+    found = runpy.run_path(str(ROOT / "tools" / "cli_page.py"))
+    assert (ROOT / "docs" / "cli.md").read_text() == found["page"](), "run: python tools/cli_page.py"
+
+
 def test_the_page_of_validity_codes_is_the_catalogues() -> None:
     made = runpy.run_path(str(ROOT / "tools" / "validity_page.py"))["page"]()
     assert (ROOT / "docs" / "validity.md").read_text() == made, "run: python tools/validity_page.py"
