@@ -25,8 +25,8 @@ import numpy as np
 from document import Document
 from leadline.analysis.cells import CellTable
 from leadline.analysis.metrics import Measured
-from leadline.tuning.proving.designs import design_of
 from leadline.tuning.proving.proof import DesignKind
+from leadline.tuning.proving.request import design_of
 from leadline.verdict.comparisons.comparisons import compare_targets
 from leadline.verdict.proofs.detection import several
 from leadline.verdict.proofs.effects import Effects, StatesDesign, find_effects

@@ -27,12 +27,11 @@ from pathlib import Path
 from leadline import lab as leadline_lab
 from leadline.lab.spec import LabSpec
 from leadline.observe.hang_guard import in_fork
-from leadline.tuning.changes import SettingChange, SettingPlace
 from leadline.tuning.changing import holding
 from leadline.tuning.changing.applying import DeadMansSwitch, Pace, apply
 from leadline.tuning.changing.journal import TuningJournal
 from leadline.tuning.changing.reverting import revert
-from leadline.tuning.settings import settings
+from leadline.tuning.settings import SettingChange, SettingPlace, settings
 from leadline.tuning.system import KINDS, TuningSystem
 
 HOST, DEVICE = "alone:one", "one"

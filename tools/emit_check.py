@@ -14,7 +14,7 @@ from leadline.mounting.emit import FORMS, unit_name
 from leadline.mounting.plan import NewMount, Option
 from leadline.tuning.emitting.asking import parse_pair
 from leadline.tuning.emitting.delivery import Emission
-from leadline.tuning.emitting.formats import TUNING_FORMATS
+from leadline.tuning.emitting.tools import TUNING_FORMATS
 from leadline.tuning.settings import Setting, read_settings
 
 _ROWS = {

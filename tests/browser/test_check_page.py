@@ -7,9 +7,8 @@ from pathlib import Path
 import pytest
 from devtools import Page
 
-from leadline.check.facts import Fact
 from leadline.check.judge import judge
-from leadline.check.rows import ROLES, rows
+from leadline.check.rows import ROLES, Fact, rows
 from leadline.check.view import shown
 from leadline.cli.explain.check import check_findings
 from leadline.report import render

@@ -17,11 +17,11 @@ from tuned_system import without_checksums
 
 from leadline import lab as leadline_lab
 from leadline.errors import TuningError
-from leadline.tuning.changes import SettingChange, SettingPlace
 from leadline.tuning.changing.applying import Pace, apply
 from leadline.tuning.changing.cluster_lock import ClusterLock
 from leadline.tuning.changing.journal import TuningJournal
 from leadline.tuning.changing.reverting import revert
+from leadline.tuning.settings import SettingChange, SettingPlace
 from leadline.tuning.system import TuningSystem
 from support import Command
 

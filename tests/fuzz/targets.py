@@ -323,10 +323,9 @@ def _tuning_journal(path: Path) -> object:
 
 def _tuning_journals(corpus: Path, work: Path) -> None:
     """Changes of a sysctl and of a cluster; with checksums and, as the version before wrote them, without."""
-    from leadline.tuning.changes import SettingChange, SettingPlace
     from leadline.tuning.changing.journal import TuningJournal
     from leadline.tuning.changing.state import Reach
-    from leadline.tuning.settings import settings
+    from leadline.tuning.settings import SettingChange, SettingPlace, settings
 
     journal = TuningJournal(work / "true")
     with journal.locked():

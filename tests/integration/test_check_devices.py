@@ -15,7 +15,7 @@ from typing import Any
 import psutil
 import pytest
 
-from leadline.check.storage.empty import why_not_empty
+from leadline.check.storage.places import why_not_empty
 from provoking import join, own_group, wait_until, why_no_disk
 from support import Command, Start
 

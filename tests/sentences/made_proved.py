@@ -13,8 +13,8 @@ from made_studies import CEPH, Made, row_of, study_of
 
 from leadline.plan.make import Host, make_plan
 from leadline.study.target import Target
-from leadline.tuning.proving.designs import design_of
 from leadline.tuning.proving.proof import ProofDesign
+from leadline.tuning.proving.request import design_of
 
 STUDY = """
 defaults: {size: 64M, time_based: true, runtime: 2s}

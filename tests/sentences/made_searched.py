@@ -9,7 +9,7 @@ from typing import Any
 
 from made_studies import CEPH, Made, row_of, store, study_of
 
-from leadline.cli.change.searching.plans import plan_of_states
+from leadline.cli.change.searching.proof import plan_of_states
 from leadline.plan.make import Host, make_plan, with_block
 from leadline.store.own import StoredProposal, write_proposals
 from leadline.study.target import Target

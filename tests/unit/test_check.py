@@ -13,7 +13,6 @@ from typing import Any, ClassVar
 import pytest
 
 from leadline.check.document import as_document, changes, read_facts
-from leadline.check.facts import Fact, told
 from leadline.check.judge import Checked, host_of, judge
 from leadline.check.measured.echoes import echo_all, path_facts
 from leadline.check.measured.streams import HostAnswer, Words, parsed, stream_facts
@@ -21,7 +20,7 @@ from leadline.check.reading.cluster import cluster_facts
 from leadline.check.reading.devices import device_facts
 from leadline.check.reading.host import host_facts
 from leadline.check.reading.interfaces import interface_values
-from leadline.check.rows import ROLES, Row, rows
+from leadline.check.rows import ROLES, Fact, Row, rows, told
 from leadline.check.view import findings, shown
 from leadline.errors import ResultError
 from leadline.knowledge.tables import Value

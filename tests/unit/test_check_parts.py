@@ -8,13 +8,11 @@ from typing import Any
 
 import pytest
 
-from leadline.check.facts import Fact, told
 from leadline.check.judge import judge
-from leadline.check.reading.host import host_facts
+from leadline.check.reading.devices import smart_of, smart_values
+from leadline.check.reading.host import MemoryModule, host_facts, memory_facts, module_in
 from leadline.check.reading.interfaces import bond_values, one_receives
-from leadline.check.reading.memory import MemoryModule, memory_facts, module_in
-from leadline.check.reading.smart import smart_of, smart_values
-from leadline.check.rows import ROLES, rows
+from leadline.check.rows import ROLES, Fact, rows, told
 
 _NVME = {"critical_warning": 0, "media_errors": 0, "percentage_used": 3}
 

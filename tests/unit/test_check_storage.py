@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from leadline import _core
-from leadline.check.storage import patterns, rounds
-from leadline.check.storage.patterns import READS, WRITES, job_of
+from leadline.check.storage import rounds
 from leadline.check.storage.places import DevicePlace, link_bytes_s, shared_by
+from leadline.check.storage.rounds import READS, WRITES, job_of
 
 HBA = "0000:3b:00.0"
 
@@ -30,7 +30,7 @@ def place(name: str, *, media: str = "ssd", device: str = "", upstream: tuple[st
 @pytest.mark.parametrize("pattern", [*READS, *WRITES], ids=lambda one: one.fact)
 @pytest.mark.parametrize("ring", [True, False])
 def test_the_engine_takes_every_job(
-    pattern: patterns.DevicePattern, ring: bool, monkeypatch: pytest.MonkeyPatch
+    pattern: rounds.DevicePattern, ring: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(_core, "engines", lambda: [{"name": "io_uring", "available": ring}])
     text = job_of(pattern, 3, 64 << 20, 1)

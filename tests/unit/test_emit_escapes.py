@@ -27,9 +27,8 @@ from leadline.errors import UsageError
 from leadline.mounting.emit import FORMS, unit_name
 from leadline.mounting.plan import NewMount, Option, make_plan
 from leadline.tuning.emitting.asking import parse_pair
-from leadline.tuning.emitting.carrying import EVERYWHERE
-from leadline.tuning.emitting.delivery import AskedValue, Emission
-from leadline.tuning.emitting.formats import TUNING_FORMATS
+from leadline.tuning.emitting.delivery import EVERYWHERE, AskedValue, Emission
+from leadline.tuning.emitting.tools import TUNING_FORMATS
 
 TEXTS = st.lists(st.sampled_from((*HOSTILE, "a", "b1")) | st.text(max_size=3), max_size=5).map("".join)
 LOOKUP = "{{ lookup('pipe', 'id') }}"

@@ -142,7 +142,7 @@ def test_a_record_of_no_engine_of_ours_is_named(tmp_path: Path, data: bytes) -> 
 
 # Words of our own processes, over pipes that nobody else has, and rows that were checked as they were read.
 OWN = {
-    "check/storage/request.py",
+    "check/storage/places.py",
     "check/storage/child.py",
     "check/measured/exchange.py",
     "cli/measure/labs.py",

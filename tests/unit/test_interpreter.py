@@ -13,8 +13,7 @@ from typing import Any
 
 import pytest
 
-from leadline.check.storage.places import DevicePlace
-from leadline.check.storage.request import DeviceChild, NotAnsweredError
+from leadline.check.storage.places import DeviceChild, DevicePlace, NotAnsweredError
 from leadline.cli.explain.check_members import LabMembers, echoes
 from leadline.errors import UsageError
 from leadline.tracing.sources import darshan_tables

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from leadline.mounting.keyring import Keyring, find_keyring
+from leadline.mounting.facts import Keyring, find_keyring
 from leadline.observe.ceph.client import NotObservableError, cluster_name, configured
 from leadline.observe.mounts.fuse_client import arguments_of, environment_of, parse_arguments
 

@@ -12,8 +12,7 @@ from leadline.errors import SpecError, UsageError
 from leadline.knowledge.pitfalls import assess, cleared, kernel_version, pitfalls, read_pitfalls
 from leadline.mounting.emit import FORMS, fstab, systemd, unit_name
 from leadline.mounting.facts import MountFacts
-from leadline.mounting.messages import plan_lines
-from leadline.mounting.plan import NewMount, Option, Role, make_plan, parse_role
+from leadline.mounting.plan import NewMount, Option, Role, make_plan, parse_role, plan_lines
 from leadline.observe.mounts.users import OpenFile, User, Users
 
 ASYNC = "asynchronous-create-in-a-namespace"

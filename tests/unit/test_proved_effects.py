@@ -15,7 +15,7 @@ from leadline.analysis.cells import CellTable
 from leadline.analysis.metrics import Measured
 from leadline.analysis.statistics.means import is_clear, pairs_told
 from leadline.errors import RefusedChangeError, ResultError
-from leadline.tuning.proving.designs import design_of
+from leadline.tuning.proving.request import design_of
 from leadline.verdict.proofs.detection import several
 from leadline.verdict.proofs.effects import Effects, StatesDesign, find_effects, stored_design
 from leadline.verdict.proofs.messages import alias_words, interaction_sentence, told_sentence

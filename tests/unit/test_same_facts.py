@@ -12,10 +12,9 @@ import pytest
 from test_watch import seen as seen_by_watch
 from trace_tables import file_row, files_table, process, tables
 
-from leadline.check.facts import Fact
 from leadline.check.judge import judge
 from leadline.check.rows import ROLES as CHECKED_ROLES
-from leadline.check.rows import rows
+from leadline.check.rows import Fact, rows
 from leadline.check.view import findings
 from leadline.knowledge.findings import Finding
 from leadline.knowledge.pitfalls import first_kernel, pitfalls
@@ -25,8 +24,7 @@ from leadline.tracing.files import views
 from leadline.tracing.rules import apply, finding_of
 from leadline.tracing.rules import rules as trace_rules
 from leadline.tuning.audit import AuditAsked, SettingSeen, audit
-from leadline.tuning.changes import SettingPlace
-from leadline.tuning.settings import ROLES, settings
+from leadline.tuning.settings import ROLES, SettingPlace, settings
 from leadline.verdict.diagnosis.causes import FIGURES, causes
 from leadline.verdict.diagnosis.judge import diagnose
 from leadline.watch.causes import judge as judge_watch

@@ -8,9 +8,9 @@ import pytest
 from tuned_system import fake_system, make_root, setting
 
 from leadline.errors import RefusedChangeError, TuningError
-from leadline.tuning.access.fuse import FuseAccess
 from leadline.tuning.access.interface import same_value
-from leadline.tuning.changes import SettingPlace
+from leadline.tuning.access.mounts import FuseAccess
+from leadline.tuning.settings import SettingPlace
 from leadline.tuning.surroundings import TunedSurroundings
 from leadline.tuning.system import TuningSystem
 

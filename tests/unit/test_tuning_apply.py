@@ -12,13 +12,12 @@ import pytest
 from tuned_system import FakeCluster, fake_system, make_root
 
 from leadline.errors import LeadlineError, RefusedChangeError, SpecError, TuningError
-from leadline.tuning.changes import SettingChange, SettingPlace
 from leadline.tuning.changing import holding
 from leadline.tuning.changing.applying import Applied, DeadMansSwitch, Pace, apply
-from leadline.tuning.changing.checks import UNHEALTHY, check
+from leadline.tuning.changing.checks import UNHEALTHY, check, parse_plan, parse_words, resolve
 from leadline.tuning.changing.journal import TuningJournal
-from leadline.tuning.changing.plans import parse_plan, parse_words, resolve
 from leadline.tuning.changing.reverting import revert
+from leadline.tuning.settings import SettingChange, SettingPlace
 from leadline.tuning.system import TuningSystem
 
 _QUICK = Pace(settle_s=0.0, hold_s=0.0, watch_s=0.0)

@@ -9,17 +9,16 @@ from pathlib import Path
 
 import pytest
 
-from leadline.cli.change.auditing.causes import directions
+from leadline.cli.change.audit_view import directions
 from leadline.cli.main import run_command_line
 from leadline.errors import UsageError
 from leadline.knowledge.findings import Finding
 from leadline.tuning.access.interface import InForce, SettingReading
 from leadline.tuning.audit import AuditAsked, Audited, SettingSeen, audit, target
-from leadline.tuning.changes import SettingPlace
 from leadline.tuning.fleet import where_words
 from leadline.tuning.messages import access_words, find_setting, paragraphs
-from leadline.tuning.seen import read_settings_here
-from leadline.tuning.settings import ROLES, Role, Setting, settings
+from leadline.tuning.settings import ROLES, Role, Setting, SettingPlace, settings
+from leadline.tuning.system import read_settings_here
 from leadline.verdict.diagnosis.causes import FIGURES
 
 VERSIONS = {"kernel": "6.1.0", "ceph": "16.2.15"}

@@ -14,15 +14,14 @@ import pytest
 from tuned_system import FakeCluster, fake_system, make_root
 
 from leadline.errors import RefusedChangeError, TuningError, UsageError
-from leadline.tuning.changes import SettingChange, SettingPlace
 from leadline.tuning.changing import cluster_lock
 from leadline.tuning.changing.applying import Pace, apply
+from leadline.tuning.changing.checks import parse_words, resolve
 from leadline.tuning.changing.cluster_lock import ClusterLock, LockHolder, break_lock, holders
 from leadline.tuning.changing.journal import TuningJournal
-from leadline.tuning.changing.plans import parse_words, resolve
 from leadline.tuning.changing.reverting import revert
-from leadline.tuning.proving.kept import kept
-from leadline.tuning.proving.proof import ProvedSetting
+from leadline.tuning.proving.proof import ProvedSetting, kept
+from leadline.tuning.settings import SettingChange, SettingPlace
 from leadline.tuning.system import TuningSystem
 
 _QUICK = Pace(settle_s=0.0, hold_s=0.0, watch_s=0.0)

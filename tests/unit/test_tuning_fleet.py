@@ -9,16 +9,13 @@ from pathlib import Path
 import pytest
 
 from leadline import _core
-from leadline.cli.change.auditing.causes import AuditedWork
-from leadline.cli.change.auditing.view import AuditShown, print_audit
+from leadline.cli.change.audit_view import AuditedWork, AuditShown, print_audit
 from leadline.errors import ResultError
 from leadline.knowledge.findings import Finding
 from leadline.tuning.audit import AuditAsked, Audited, SettingSeen
-from leadline.tuning.changes import SettingPlace
-from leadline.tuning.document import audit_json
-from leadline.tuning.fleet import HostRead, audit_hosts, where_words
+from leadline.tuning.fleet import HostRead, audit_hosts, audit_json, where_words
 from leadline.tuning.remote_audit import answer, question, told
-from leadline.tuning.settings import ROLES, Role, settings
+from leadline.tuning.settings import ROLES, Role, SettingPlace, settings
 
 NODES = tuple(f"node{number:02}" for number in range(1, 13))
 SWAP = Finding("memory_short", "the memory of this host", "", "", share=0.5)

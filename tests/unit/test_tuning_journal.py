@@ -20,8 +20,8 @@ from tuned_system import FakeCluster, fake_system, make_root, without_checksums
 from leadline.errors import LeadlineError, RefusedChangeError, TuningError
 from leadline.tuning.changing import holding
 from leadline.tuning.changing.applying import Pace, apply
+from leadline.tuning.changing.checks import parse_words, resolve
 from leadline.tuning.changing.journal import TuningJournal
-from leadline.tuning.changing.plans import parse_words, resolve
 from leadline.tuning.changing.reverting import revert
 from leadline.tuning.system import TuningSystem
 from private_mounts import with_private_mounts

@@ -10,9 +10,8 @@ from leadline.errors import RefusedChangeError, ResultError
 from leadline.observe.mounts.fuse_client import arguments_again
 from leadline.observe.mounts.mountinfo import parse_mountinfo
 from leadline.tuning.proving import mounts
-from leadline.tuning.proving.designs import design_of
 from leadline.tuning.proving.mounts import ProofMounts, new_directory, proof_mounts
-from leadline.tuning.proving.request import client_option, needs_mounts
+from leadline.tuning.proving.request import client_option, design_of, needs_mounts
 from leadline.tuning.settings import settings
 
 PLACE = "/tmp/leadline-mounts-0123456789ab"

@@ -12,15 +12,17 @@ from failing_disk import FailingDisk
 
 from leadline.errors import RefusedChangeError, TuningError
 from leadline.observe.ceph.client import NotObservableError
-from leadline.tuning.changes import SettingChange, SettingPlace
 from leadline.tuning.changing.journal import TuningJournal
-from leadline.tuning.proving.clients import TargetClient
-from leadline.tuning.proving.designs import design_of
-from leadline.tuning.proving.kept import kept
-from leadline.tuning.proving.proof import ProvedSetting, as_manifest, design_of_manifest, of_manifest
-from leadline.tuning.proving.request import known_settings, proved_settings, setting_value, split_words
-from leadline.tuning.proving.states import SettingStates, restless
-from leadline.tuning.settings import Price, Setting, SettingAccess, settings
+from leadline.tuning.proving.proof import ProvedSetting, as_manifest, design_of_manifest, kept, of_manifest
+from leadline.tuning.proving.request import (
+    design_of,
+    known_settings,
+    proved_settings,
+    setting_value,
+    split_words,
+)
+from leadline.tuning.proving.states import SettingStates, TargetClient, restless
+from leadline.tuning.settings import Price, Setting, SettingAccess, SettingChange, SettingPlace, settings
 from leadline.tuning.system import TuningSystem
 
 DIAL = Setting(

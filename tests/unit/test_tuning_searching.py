@@ -16,20 +16,16 @@ from leadline.analysis.proposing import (
     judge_proposals,
     next_proposal,
 )
-from leadline.cli.change.searching.course import SearchCourse, next_block
-from leadline.cli.change.searching.growth import SearchTime, known_blocks
+from leadline.cli.change.searching.course import SearchCourse, SearchTime, known_blocks, next_block
 from leadline.errors import RefusedChangeError, TuningError
 from leadline.store.own import StoredProposal, read_proposals, write_proposals
-from leadline.tuning.changes import SettingChange, SettingPlace
 from leadline.tuning.changing.journal import TuningJournal
 from leadline.tuning.changing.reverting import revert
-from leadline.tuning.proving.kept import ProofJournal, kept
-from leadline.tuning.proving.proof import ProvedSetting
+from leadline.tuning.proving.proof import ProofJournal, ProvedSetting, kept
 from leadline.tuning.proving.request import searched_setting
-from leadline.tuning.searching.sampler import TriedProposal, propose
+from leadline.tuning.searching.sampler import TriedProposal, ValueStates, propose
 from leadline.tuning.searching.space import SearchDimension, dimension_of, split_space
-from leadline.tuning.searching.states import ValueStates
-from leadline.tuning.settings import Price, Setting, SettingAccess
+from leadline.tuning.settings import Price, Setting, SettingAccess, SettingChange, SettingPlace
 from leadline.tuning.system import TuningSystem
 
 BENCH = Path(__file__).parents[2] / "bench"

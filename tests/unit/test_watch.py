@@ -24,7 +24,7 @@ from leadline.tracing.sources.strace_world import call_kinds
 from leadline.tracing.tables import TraceTables, files_schema
 from leadline.watch.causes import judge, read_rules, rules
 from leadline.watch.figures import watch_facts
-from leadline.watch.standing import StandingCall, StandingCalls
+from leadline.watch.sampler import StandingCall, StandingCalls
 from leadline.watch.store import Seen, SeenFile, SeenProcess, SeenWait
 from leadline.watch.view import by_program, watch_sections
 

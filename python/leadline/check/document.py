@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from leadline.check.facts import Fact
 from leadline.check.judge import Checked
+from leadline.check.rows import Fact
 from leadline.errors import ResultError
 from leadline.foreign import parse_json, read_plain, reading
 from leadline.knowledge.tables import Value

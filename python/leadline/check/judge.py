@@ -13,8 +13,7 @@ from math import ceil
 from statistics import median_low
 from typing import Literal
 
-from leadline.check.facts import Fact
-from leadline.check.rows import Row, words_of
+from leadline.check.rows import Fact, Row, words_of
 from leadline.knowledge.findings import SEVERITIES, meets
 from leadline.knowledge.tables import Value
 

@@ -6,10 +6,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from leadline.check.document import FactChange
-from leadline.check.facts import Fact
 from leadline.check.judge import Checked
 from leadline.check.measured.streams import ALL_AT_ONCE
-from leadline.check.rows import Row, words_of
+from leadline.check.rows import Fact, Row, words_of
 from leadline.knowledge.findings import SEVERITIES, Finding, Severity
 from leadline.verdict.model import State
 from leadline.verdict.sections.findings import findings_words

@@ -12,9 +12,8 @@ from typing import Any, Literal
 
 from leadline.knowledge.findings import Finding, meets
 from leadline.knowledge.tables import shared
-from leadline.tuning.changes import SettingPlace
 from leadline.tuning.rows import number_of
-from leadline.tuning.settings import DOCUMENTS, GRAVE, Advice, Role, Setting
+from leadline.tuning.settings import DOCUMENTS, GRAVE, Advice, Role, Setting, SettingPlace
 from leadline.tuning.validity import (
     Versions,
     dangerous,

@@ -16,8 +16,7 @@ from leadline import _core
 from leadline.errors import LeadlineError, ResultError
 from leadline.foreign import parse_json, reading
 from leadline.tuning.audit import SettingSeen
-from leadline.tuning.changes import SettingPlace
-from leadline.tuning.settings import Setting, settings, settings_and
+from leadline.tuning.settings import Setting, SettingPlace, settings, settings_and
 
 FORMAT = "leadline.readings/1"
 
@@ -37,8 +36,7 @@ def question(own: str, ceph: str) -> str:
 
 def answer(asked: str) -> str:
     """All settings of this host, as JSON. Raises LeadlineError where the question is none."""
-    from leadline.tuning.seen import read_settings_here
-    from leadline.tuning.system import TuningSystem
+    from leadline.tuning.system import TuningSystem, read_settings_here
 
     with reading("what this host is asked"):
         value = parse_json(asked)

@@ -1,6 +1,8 @@
 """The system as kinds of access meet it: root, network namespaces, cluster, programs; all with deadlines.
 
 Tests hand in another root and another cluster. Nothing here knows what a lab is.
+
+Whether a cluster is worse off than before a change, by its own health checks and placement groups.
 """
 
 from __future__ import annotations
@@ -8,16 +10,136 @@ from __future__ import annotations
 import ctypes
 import os
 import shutil
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
-from leadline.errors import LeadlineError, TargetError, TuningError
+from leadline.errors import LeadlineError, RefusedChangeError, TargetError, TuningError
+from leadline.observe.ceph.parse import cluster_trouble
+from leadline.tuning.settings import SettingPlace
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+
+IGNORE_HEALTH = "mend the cluster first; --ignore-health goes on all the same"
+_RANK = {"HEALTH_OK": 0, "HEALTH_WARN": 1, "HEALTH_ERR": 2}
+
+
+@dataclass(frozen=True)
+class HealthSeen:
+    """Checks by code with their severity and words; placement groups that serve nobody."""
+
+    status: str
+    checks: Mapping[str, tuple[str, str]] = field(default_factory=dict)
+    groups_inactive: int = 0
+
+    def as_json(self) -> dict[str, Any]:
+        """Plain values; `from_json` reads them back."""
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, value: Mapping[str, Any]) -> HealthSeen:
+        """The inverse of `as_json`."""
+        checks = {code: (str(check[0]), str(check[1])) for code, check in value["checks"].items()}
+        return cls(str(value["status"]), checks, int(value["groups_inactive"]))
+
+
+def health_of(around: TunedSurroundings) -> HealthSeen:
+    """What the cluster says now. Raises TuningError where it does not answer."""
+    answer = around.ask("status")
+    checks = {
+        code: (str(check.get("severity", "")), str(check.get("summary", {}).get("message", "")))
+        for code, check in answer.get("health", {}).get("checks", {}).items()
+        if not check.get("muted")
+    }
+    groups = answer.get("pgmap", {}).get("pgs_by_state", ())
+    inactive = sum(int(one["count"]) for one in groups if "active" not in one["state_name"].split("+"))
+    return HealthSeen(str(answer.get("health", {}).get("status", "unknown")), checks, inactive)
+
+
+def in_trouble(seen: HealthSeen) -> str:
+    """Why nothing may be added or changed there, in words, as a run judges it; "" where nothing is wrong."""
+    return cluster_trouble(seen.status, {code: words for code, (_, words) in seen.checks.items()})
+
+
+def refuse_in_trouble(around: TunedSurroundings, remedy: str = IGNORE_HEALTH) -> None:
+    """Raises RefusedChangeError where the cluster is in trouble, TuningError where it does not answer."""
+    if why := in_trouble(health_of(around)):
+        raise RefusedChangeError(f"{why}: nothing was changed", remedy)
+
+
+def worsened(before: HealthSeen, now: HealthSeen, expected: Iterable[str] = ()) -> tuple[str, ...]:
+    """In words, what is worse now. `expected` are checks that a change itself brings about."""
+    found = []
+    for code, (severity, words) in now.checks.items():
+        was = before.checks.get(code)
+        if code not in expected and (was is None or _RANK.get(severity, 1) > _RANK.get(was[0], 1)):
+            found.append(f"{code}: {words}")
+    if now.groups_inactive > before.groups_inactive:
+        found.append(f"{now.groups_inactive} placement groups are not active")
+    return tuple(found)
+
+
+_ERASURE, _REPLICATED = 3, 1  # types of pools in Ceph's osd_types.h
+_PAGE_BYTES = 4096
+
+
+def holds(name: str, around: TunedSurroundings, place: SettingPlace) -> bool | None:
+    """Whether a condition holds there; None where nobody can tell, or it has no such name."""
+    if name not in _STATES:
+        return None
+    try:
+        return _STATES[name](around, place)
+    except (LeadlineError, KeyError, TypeError, ValueError, StopIteration):
+        return None
+
+
+def _pool(around: TunedSurroundings, place: SettingPlace) -> dict[str, Any]:
+    rows: list[dict[str, Any]] = around.ask("osd dump")["pools"]
+    return next(row for row in rows if row["pool_name"] == place.subject)
+
+
+def _used_pool(around: TunedSurroundings, place: SettingPlace) -> bool:
+    pools = around.ask("df")["pools"]
+    return bool(next(one for one in pools if one["name"] == place.subject)["stats"]["objects"])
+
+
+def _option(around: TunedSurroundings, option: str) -> str:
+    """As the first OSD that is up has it in force."""
+    up = next(row["osd"] for row in around.ask("osd dump")["osds"] if row["up"])
+    return str(around.ask_osd(up, "config get", var=option)[option])
+
+
+def _mclock(around: TunedSurroundings, _place: SettingPlace) -> bool:
+    return _option(around, "osd_op_queue") == "mclock_scheduler"
+
+
+def _builtin_profile(around: TunedSurroundings, place: SettingPlace) -> bool:
+    return _mclock(around, place) and _option(around, "osd_mclock_profile") != "custom"
+
+
+def _odd_chunks(around: TunedSurroundings, place: SettingPlace) -> bool:
+    pool = _pool(around, place)
+    if pool["type"] != _ERASURE:
+        return False
+    profile = around.ask("osd erasure-code-profile get", name=pool["erasure_code_profile"])
+    chunk = int(pool["stripe_width"]) // int(profile["k"])
+    return chunk % _PAGE_BYTES != 0
+
+
+_STATES: Mapping[str, Callable[[TunedSurroundings, SettingPlace], bool]] = {
+    "used_pool": _used_pool,
+    "erasure": lambda around, place: _pool(around, place)["type"] == _ERASURE,
+    "replicated": lambda around, place: _pool(around, place)["type"] == _REPLICATED,
+    "used_osd": lambda _around, _place: True,  # who asks has one
+    "mclock": _mclock,
+    "builtin_profile": _builtin_profile,
+    "odd_chunks": _odd_chunks,
+}
+
 
 _T = TypeVar("_T")
 DEADLINE_S = 5.0

@@ -1,7 +1,6 @@
 """The system that is tuned: reads and sets any setting at any place, by the kind of access of its row.
 
-Keeps no record: who changes more than once, or wants it undone, goes through `applying`.
-"""
+Keeps no record: who changes more than once, or wants it undone, goes through `applying`."""
 
 from __future__ import annotations
 
@@ -9,30 +8,65 @@ import contextlib
 import copy
 import importlib
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from types import TracebackType
 
 from leadline.errors import LeadlineError, RefusedChangeError, TuningError
 from leadline.tuning.access.interface import AccessKind, InForce, SettingReading, same_value
-from leadline.tuning.changes import SettingChange, SettingPlace
-from leadline.tuning.settings import Setting, settings
+from leadline.tuning.audit import SettingSeen
+from leadline.tuning.settings import Setting, SettingChange, SettingPlace, settings
 from leadline.tuning.surroundings import AskedCluster, TunedSurroundings
+from leadline.tuning.validity import Versions, default_on, exists
+
+# A value that stands nowhere by itself: somebody set it, or it is not there.
+_GIVEN = ("ceph_config", "fuse", "xattr")
+
+
+def read_settings_here(
+    system: TuningSystem, known: Iterable[Setting], versions: Versions
+) -> tuple[SettingSeen, ...]:
+    """What each has at each place. What is dangerous is asked of each daemon, whose own file may say so."""
+    found: list[SettingSeen] = []
+    for setting in known:
+        if exists(setting, versions) is False:
+            continue
+        for place in system.places(setting):
+            inside = list(_of_daemons(system, setting, place)) if setting.danger else []
+            found += inside or [_seen(setting, place, system.read(setting, place), versions)]
+    return tuple(found)
+
+
+def _seen(setting: Setting, place: SettingPlace, read: SettingReading, versions: Versions) -> SettingSeen:
+    value = read.value
+    # What the mount table does not name is at its default.
+    if value is None and (read.origin == "default" or setting.access.kind == "mount"):
+        value = default_on(setting, versions)
+    given = read.origin == "set" if setting.access.kind in _GIVEN or read.origin == "default" else None
+    return SettingSeen(setting, place, value, given, "" if value is not None else read.reason)
+
+
+def _of_daemons(system: TuningSystem, setting: Setting, place: SettingPlace) -> Iterator[SettingSeen]:
+    for one in system.in_force(setting, place):
+        if one.value is not None:
+            at = SettingPlace(one.daemon, place.host, place.cluster) if place.cluster else place
+            yield SettingSeen(setting, at, one.value, one.origin not in ("default", ""))
+
 
 # Module below `access` and class, by the word in a row's `access`; loaded when first met.
 KINDS: Mapping[str, tuple[str, str]] = {
-    "sysctl": ("sysctl", "SysctlAccess"),
-    "sysfs": ("sysfs", "SysfsAccess"),
-    "ethtool": ("ethtool", "EthtoolAccess"),
-    "ceph_config": ("ceph_config", "CephConfigAccess"),
-    "ceph_pool": ("ceph_pool", "CephPoolAccess"),
-    "ceph_fs": ("ceph_fs", "CephFsAccess"),
-    "ceph_flag": ("ceph_flag", "CephFlagAccess"),
-    "fuse": ("fuse", "FuseAccess"),
-    "mount": ("mount", "MountAccess"),
-    "xattr": ("xattr", "XattrAccess"),
-    "cmdline": ("cmdline", "CmdlineAccess"),
-    "by_hand": ("by_hand", "ByHandAccess"),
+    "sysctl": ("host", "SysctlAccess"),
+    "sysfs": ("host", "SysfsAccess"),
+    "ethtool": ("host", "EthtoolAccess"),
+    "ceph_config": ("ceph", "CephConfigAccess"),
+    "ceph_pool": ("ceph", "CephPoolAccess"),
+    "ceph_fs": ("ceph", "CephFsAccess"),
+    "ceph_flag": ("ceph", "CephFlagAccess"),
+    "fuse": ("mounts", "FuseAccess"),
+    "mount": ("mounts", "MountAccess"),
+    "xattr": ("mounts", "XattrAccess"),
+    "cmdline": ("host", "CmdlineAccess"),
+    "by_hand": ("host", "ByHandAccess"),
 }
 
 

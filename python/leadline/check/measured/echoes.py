@@ -16,7 +16,7 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from leadline.check.facts import Fact, told
+from leadline.check.rows import Fact, told
 from leadline.knowledge.tables import Value
 
 ECHOES = 10

@@ -13,7 +13,7 @@ from itertools import permutations
 from statistics import mean
 from typing import Any
 
-from leadline.check.facts import Fact, told
+from leadline.check.rows import Fact, told
 from leadline.foreign import parse_json
 from leadline.knowledge.tables import Value, bound_of
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from math import isnan
 from typing import Any
 
-from leadline.check.facts import Fact, told
+from leadline.check.rows import Fact, told
 from leadline.knowledge.releases import defects, release_in
 from leadline.knowledge.tables import Value
 from leadline.observe.ceph.client import Cluster, NotObservableError

@@ -15,8 +15,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from leadline.check.facts import Fact, told
-from leadline.check.reading.texts import text_of
+from leadline.check.reading.host import text_of
+from leadline.check.rows import Fact, told
 from leadline.foreign import parse_json
 from leadline.knowledge.tables import Value
 

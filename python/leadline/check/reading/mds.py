@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from leadline.check.facts import Fact, told
+from leadline.check.rows import Fact, told
 from leadline.knowledge.releases import release_in
 from leadline.knowledge.tables import Value
 from leadline.observe.ceph.client import Cluster, MetadataServers, NotObservableError

@@ -22,7 +22,7 @@ from statistics import median
 from typing import Any
 
 from leadline import _core
-from leadline.check.storage.patterns import READS, WRITES, job_of
+from leadline.check.storage.rounds import READS, WRITES, job_of
 from leadline.units import format_size
 
 FILE_BYTES_MAX, FILE_BYTES_MIN = 256 << 20, 16 << 20

@@ -1,17 +1,200 @@
-"""What is to be measured: a directory by an unnamed file in it, or a block device by its path."""
+"""What is to be measured: a directory by an unnamed file in it, or a block device, each by a child.
+
+A device may be overwritten only where nothing at all is known to be on it or to use it. Each question that
+cannot be asked is a refusal: nobody's data are worth a guess.
+"""
 
 from __future__ import annotations
 
+import json
 import os
 import re
+import select
+import shutil
+import signal
 import stat
-from collections.abc import Collection, Iterable
+import subprocess
+import time
+from collections.abc import Collection, Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import IO, Any
 
-from leadline.check.reading.texts import text_of
-from leadline.check.storage.empty import why_not_empty
+from leadline.check.reading.host import text_of
 from leadline.errors import TargetError
+from leadline.foreign import read_plain
+from leadline.interpreter import module_command, module_environment
+
+ANSWER_S = 30.0
+_END_S = 2.0
+_LINE_MAX = 1 << 20
+
+
+class NotAnsweredError(Exception):
+    """Why there is no figure, in words."""
+
+
+class DeviceChild:
+    """One process for one place. After its first failure to answer it is not asked again."""
+
+    def __init__(self, place: DevicePlace) -> None:
+        self.place = place
+        self.lost = ""
+        self._rest = b""
+        asked = json.dumps({"path": str(place.path), "raw": place.raw, "writes": place.writes})
+        self._process = subprocess.Popen(
+            module_command("leadline.check.storage.child", asked),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            env=module_environment(),
+            # Ctrl-C is for the parent, who ends its children.
+            start_new_session=True,
+        )
+        self._input, self._output = _both(self._process)
+
+    def tell(self, **command: Any) -> None:
+        """Does not wait."""
+        if not self.lost:
+            with suppress(BrokenPipeError):
+                self._input.write(json.dumps(command).encode() + b"\n")
+                self._input.flush()
+
+    def answer(self, seconds: float = ANSWER_S) -> dict[str, Any]:
+        """To the last command, or to the start. Raises NotAnsweredError."""
+        end = time.monotonic() + seconds
+        while not self.lost:
+            line = self._line(end)
+            if not line:
+                continue
+            message = json.loads(line)
+            if message.get("event") == "failed":
+                raise NotAnsweredError(str(message["message"]))
+            if message.get("event") == "ready":
+                return {}
+            if message.get("event") == "done":
+                return dict(message["answer"])
+        raise NotAnsweredError(self.lost)
+
+    def _line(self, end: float) -> bytes:
+        """The next one, or nothing yet; sets `lost` where none will come."""
+        line, found, rest = self._rest.partition(b"\n")
+        if found:
+            self._rest = rest
+            return line
+        source = self._output.fileno()
+        if not select.select([source], [], [], max(0.0, end - time.monotonic()))[0]:
+            self._lose("it did not answer in time, and is not asked again")
+            return b""
+        data = os.read(source, _LINE_MAX)
+        if not data:
+            self._lose("its process ended")
+        self._rest += data
+        return b""
+
+    def _lose(self, why: str) -> None:
+        self.lost = why
+        self._process.kill()
+
+    def end(self) -> None:
+        """Killed where it does not end by itself; one that hangs in the kernel is left to its end."""
+        with suppress(BrokenPipeError):
+            self._input.close()
+        try:
+            self._process.wait(_END_S)
+        except subprocess.TimeoutExpired:
+            with suppress(ProcessLookupError):
+                self._process.send_signal(signal.SIGKILL)
+            with suppress(subprocess.TimeoutExpired):
+                self._process.wait(_END_S)
+        self._output.close()
+
+
+def _both(process: subprocess.Popen[bytes]) -> tuple[IO[bytes], IO[bytes]]:
+    """Its pipes, which are there as they were asked for."""
+    if process.stdin is None or process.stdout is None:
+        raise RuntimeError("a process without pipes")
+    return process.stdin, process.stdout
+
+
+_PROBE_S = 30.0
+_NOTHING_FOUND = 2  # blkid's exit code
+_MOUNTS_MAX = 64 << 20
+
+
+def why_not_empty(device: Path, sys: Path = Path("/sys"), proc: Path = Path("/proc")) -> str | None:
+    """What is on `device` or uses it, in words; None where it is a block device that nothing is known of."""
+    return next(_reasons(device, sys, proc), None)
+
+
+def _reasons(device: Path, sys: Path, proc: Path) -> Iterator[str]:
+    found = device.stat()
+    if not stat.S_ISBLK(found.st_mode):
+        yield "it is no block device"
+        return
+    number = f"{os.major(found.st_rdev)}:{os.minor(found.st_rdev)}"
+    place = (sys / "dev/block" / number).resolve()
+    if not place.is_dir():
+        yield f"the kernel shows nothing of it in {sys}/dev/block/{number}"
+        return
+    if (place / "ro").read_text().strip() != "0":
+        yield "it is read-only"
+    if parts := sorted(one.parent.name for one in place.glob("*/partition")):
+        yield f"it has partitions: {', '.join(parts)}"
+    if holders := sorted(one.name for one in (place / "holders").iterdir()):
+        yield f"it is a part of {', '.join(holders)}"
+    for line in read_plain(proc / "self/mountinfo", _MOUNTS_MAX).decode(errors="replace").splitlines():
+        fields = line.split()
+        if len(fields) > 4 and fields[2] == number:
+            yield f"it is mounted on {fields[4]}"
+    for line in (proc / "swaps").read_text().splitlines()[1:]:
+        if _is_device(Path(line.split()[0]), found.st_rdev):
+            yield "it is swap space"
+    yield from _used(found.st_rdev, proc)
+    yield from _signature(device)
+
+
+def _is_device(path: Path, number: int) -> bool:
+    try:
+        found = path.stat()
+    except OSError:
+        return False
+    return stat.S_ISBLK(found.st_mode) and found.st_rdev == number
+
+
+def _used(number: int, proc: Path) -> Iterator[str]:
+    """Processes that have it open, as a virtual machine has its disk; who ends meanwhile does not count."""
+    for process in sorted(proc.glob("[0-9]*")):
+        try:
+            opened = list((process / "fd").iterdir())
+            name = (process / "comm").read_text().strip()
+        except PermissionError:
+            yield f"who has it open cannot be seen: process {process.name} may not be looked at; be root"
+            return
+        except OSError:
+            continue
+        if any(_is_device(one, number) for one in opened):
+            yield f"process {process.name} ({name}) has it open"
+
+
+def _signature(device: Path) -> Iterator[str]:
+    """What libblkid sees on it: file systems, partition tables, LVM, RAID, LUKS, Ceph's labels and more."""
+    if shutil.which("blkid") is None:
+        yield "there is no blkid to look for file systems and labels with; install util-linux"
+        return
+    asked = ["blkid", "--probe", "--output", "export", "--", str(device)]
+    try:
+        done = subprocess.run(asked, capture_output=True, text=True, check=False, timeout=_PROBE_S)
+    except subprocess.TimeoutExpired:
+        yield f"it did not answer blkid for {_PROBE_S:.0f} s"
+        return
+    values = dict(line.split("=", 1) for line in done.stdout.splitlines() if "=" in line)
+    if done.returncode == 0 and (kind := values.get("TYPE") or values.get("PTTYPE")):
+        yield f"it has {kind} on it"
+    elif done.returncode != _NOTHING_FOUND:
+        yield f"blkid cannot tell what is on it (exit code {done.returncode}) {done.stderr.strip()}".rstrip()
+
 
 _PCI = re.compile(r"[0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]")
 # Bytes a second of one lane, by its transfers a second in 10^9: 8b/10b until 5, 128b/130b from 8 on.

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from leadline.cli.change.tune_options import settings_option
-from leadline.cli.change.tune_reach import TuneOptions, opened, system_options
+from leadline.cli.change.tune_reach import TuneOptions, opened, settings_option, system_options
 from leadline.cli.console import echo
 from leadline.cli.machine.lab_targets import print_json
 from leadline.cli.options import AskedPath, ignore_health_option
@@ -20,9 +19,9 @@ from leadline.errors import UsageError
 from leadline.units import format_duration, parse_duration
 
 if TYPE_CHECKING:
-    from leadline.tuning.changes import SettingChange
     from leadline.tuning.changing.applying import Applied
-    from leadline.tuning.changing.plans import AskedChange
+    from leadline.tuning.changing.checks import AskedChange
+    from leadline.tuning.settings import SettingChange
 
 _PRICES = ("integrity", "durability", "security", "irreversible")
 
@@ -89,8 +88,7 @@ def command(
     """
     from leadline.tuning.changing import holding
     from leadline.tuning.changing.applying import DeadMansSwitch, Pace, apply
-    from leadline.tuning.changing.checks import UNHEALTHY, check
-    from leadline.tuning.changing.plans import resolve
+    from leadline.tuning.changing.checks import UNHEALTHY, check, resolve
 
     if dry_run == yes:
         raise UsageError(
@@ -119,7 +117,7 @@ def command(
 
 
 def _asked(words: Sequence[str], on: Sequence[str]) -> tuple[AskedChange, ...]:
-    from leadline.tuning.changing.plans import parse_words, read_plan
+    from leadline.tuning.changing.checks import parse_words, read_plan
 
     files = [word for word in words if "=" not in word]
     if not files:

@@ -12,9 +12,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from leadline.cli.change.auditing.causes import AuditedWork, work_of
-from leadline.cli.change.tune_options import settings_option
-from leadline.cli.change.tune_reach import named_lab, system_of
+from leadline.cli.change.audit_view import AuditedWork, work_of
+from leadline.cli.change.tune_reach import named_lab, settings_option, system_of
 from leadline.cli.console import echo_text
 from leadline.cli.machine.lab_targets import lab_option
 from leadline.cli.measure.hosts_options import reach_options
@@ -25,7 +24,7 @@ from leadline.tuning.settings import ROLES
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from leadline.cli.change.auditing.view import AuditShown
+    from leadline.cli.change.audit_view import AuditShown
     from leadline.cli.measure.hosts_options import HostsOptions
     from leadline.hosts.workers.request import HostsAsked
     from leadline.tuning.audit import AuditAsked
@@ -84,9 +83,8 @@ def command(
     leadline tune audit --hosts hosts.yaml
     leadline tune audit --lab --for leadline-media-20260131-120000
     """
-    from leadline.cli.change.auditing.reached import asked_of
-    from leadline.cli.change.auditing.view import print_audit
-    from leadline.tuning.document import audit_json
+    from leadline.cli.change.audit_view import asked_of, print_audit
+    from leadline.tuning.fleet import audit_json
     from leadline.tuning.settings import settings_with
 
     if no_ceph and (lab is not None or conf is not None):
@@ -149,9 +147,9 @@ class _Ask:
 
     def of_here(self) -> AuditShown:
         """This host, or a lab's, and the cluster."""
-        from leadline.cli.change.auditing.view import AuditShown
+        from leadline.cli.change.audit_view import AuditShown
         from leadline.tuning.audit import audit
-        from leadline.tuning.seen import read_settings_here
+        from leadline.tuning.system import read_settings_here
 
         versions = self._versions()
         wanted = [one for one in self._meant() if self.with_ceph or not one.of_cluster]
@@ -161,12 +159,11 @@ class _Ask:
 
     def of_hosts(self, hosts: HostsAsked, own: Path | None) -> AuditShown:
         """Other hosts, each by itself, and the cluster once, from here."""
-        from leadline.cli.change.auditing.reached import read_hosts
-        from leadline.cli.change.auditing.view import AuditShown
+        from leadline.cli.change.audit_view import AuditShown, read_hosts
         from leadline.tuning.fleet import audit_hosts
         from leadline.tuning.remote_audit import question
-        from leadline.tuning.seen import read_settings_here
         from leadline.tuning.settings import own_text
+        from leadline.tuning.system import read_settings_here
 
         versions = self._versions()
         del versions["kernel"]  # this host's, which is none of those that are meant
@@ -191,7 +188,7 @@ class _Ask:
 
     def _asked(self, versions: Versions) -> AuditAsked:
         from leadline.tuning.audit import AuditAsked
-        from leadline.tuning.states import holds
+        from leadline.tuning.surroundings import holds
 
         state = functools.cache(lambda name, place: holds(name, self.system.around, place))
         return AuditAsked(versions, self.roles or ROLES, self.work.directions, self.work.causes, state)

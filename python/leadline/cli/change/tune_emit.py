@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from leadline.cli.change.deploy import write_or_print
-from leadline.cli.change.tune_options import settings_option
+from leadline.cli.change.tune_reach import settings_option
 from leadline.cli.console import echo
 from leadline.cli.main import EXIT_GOOD, EXIT_INVALID
 from leadline.cli.options import AskedPath, out_option
@@ -18,8 +18,7 @@ from leadline.errors import UsageError
 
 if TYPE_CHECKING:
     from leadline.mounting.plan import NewMount
-    from leadline.tuning.emitting.delivery import AskedValue, NotEmitted, Rendered
-    from leadline.tuning.emitting.evidence import Evidence
+    from leadline.tuning.emitting.delivery import AskedValue, Evidence, NotEmitted, Rendered
     from leadline.tuning.settings import Setting
 
 _FORMATS = (
@@ -57,7 +56,7 @@ def command(
     """
     from leadline.tuning.emitting import asking
     from leadline.tuning.emitting.delivery import Emission
-    from leadline.tuning.emitting.formats import TUNING_FORMATS
+    from leadline.tuning.emitting.tools import TUNING_FORMATS
     from leadline.tuning.settings import settings_with
 
     evidence = () if result is None else _evidence(result)
@@ -101,7 +100,7 @@ def _asked(
 def _evidence(result: Path) -> tuple[Evidence, ...]:
     """What the proof says, judged now as `show` judges it; nothing of a result that proves nothing."""
     from leadline.store.reader import open_result
-    from leadline.tuning.emitting.evidence import evidence_of
+    from leadline.tuning.emitting.delivery import evidence_of
     from leadline.verdict.findings import proof_of
     from leadline.verdict.proofs.messages import VERDICTS, verdict_sentence
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from leadline.cli.change.tune_options import asked_versions, settings_option, versions_options
+from leadline.cli.change.tune_reach import asked_versions, settings_option, versions_options
 from leadline.cli.console import echo_text
 from leadline.cli.explain.paragraphs import say
 
@@ -26,7 +26,7 @@ def command(
     leadline tune explain osd_op_num_shards
     leadline tune explain allow_ec_optimizations --ceph 20.2.0
     """
-    from leadline.tuning.document import LIST_FORMAT, setting_json
+    from leadline.tuning.fleet import LIST_FORMAT, setting_json
     from leadline.tuning.messages import find_setting, paragraphs
     from leadline.tuning.settings import settings_with
     from leadline.verdict.diagnosis.causes import FIGURES, causes

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from leadline.cli.change.tune_options import asked_versions, settings_option, versions_options
+from leadline.cli.change.tune_reach import asked_versions, settings_option, versions_options
 from leadline.cli.console import echo, echo_text
 from leadline.cli.explain.paragraphs import say
 from leadline.errors import UsageError
@@ -51,7 +51,7 @@ def command(
     leadline tune list --layer osd
     leadline tune list --for read_ahead
     """
-    from leadline.tuning.document import LIST_FORMAT, setting_json
+    from leadline.tuning.fleet import LIST_FORMAT, setting_json
     from leadline.tuning.settings import settings_with
 
     versions = asked_versions(kernel_version, ceph_version)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, get_args
 
 import click
 
-from leadline.cli.change.proving.own_mounts import (
+from leadline.cli.change.own_mounts import (
     OwnMounts,
     made,
     mounts_of,
@@ -23,8 +23,15 @@ from leadline.cli.change.proving.own_mounts import (
     only_planned,
     wanted_mounts,
 )
-from leadline.cli.change.tune_options import settings_option, state_option, way_option
-from leadline.cli.change.tune_reach import journal_of, named_lab, own_settings, system_of
+from leadline.cli.change.tune_reach import (
+    journal_of,
+    named_lab,
+    own_settings,
+    settings_option,
+    state_option,
+    system_of,
+    way_option,
+)
 from leadline.cli.console import echo
 from leadline.cli.gate_options import AskedGates
 from leadline.cli.machine.lab_faults import labs_at, labs_of, labs_of_result, refuse_faulted
@@ -53,9 +60,8 @@ if TYPE_CHECKING:
     from leadline.store.acting import SeenManifest
     from leadline.study.study import Study
     from leadline.study.target import Target, TargetFacts
-    from leadline.tuning.proving.clients import TargetClient
-    from leadline.tuning.proving.kept import ProofJournal
-    from leadline.tuning.proving.proof import DesignKind, ProofDesign, ProvedSetting
+    from leadline.tuning.proving.proof import DesignKind, ProofDesign, ProofJournal, ProvedSetting
+    from leadline.tuning.proving.states import TargetClient
     from leadline.tuning.system import TuningSystem
 
 _T = TypeVar("_T")
@@ -185,7 +191,7 @@ class AskedProof:
     @property
     def blocks(self) -> int | None:
         """How many blocks there are where nobody says; None: as the study has it."""
-        from leadline.tuning.proving.designs import FACTORIAL_BLOCKS
+        from leadline.tuning.proving.request import FACTORIAL_BLOCKS
 
         return FACTORIAL_BLOCKS if self.kind == "factorial" and len(self.words) > 1 else None
 
@@ -240,9 +246,8 @@ def _planned(plan_of: StudyRequest, asked: AskedProof, *, only: bool = False) ->
     """Plan it and look at the settings; nothing is changed. What needs mounts of its own has them meanwhile,
     but where it is `only` planned."""
     from leadline.plan.check import check_space
-    from leadline.tuning.proving.designs import design_of
     from leadline.tuning.proving.proof import WITHOUT
-    from leadline.tuning.proving.request import mounted_settings, proved_settings, split_words
+    from leadline.tuning.proving.request import design_of, mounted_settings, proved_settings, split_words
     from leadline.tuning.settings import settings_with
 
     values, lab = split_words(asked.words), plan_of.lab is not None
@@ -298,7 +303,7 @@ def _say_states(planned: _Planned, *, quiet: bool) -> None:
 def _kept(planned: _Planned, state: Path | None) -> Iterator[tuple[tuple[str, ...], ProofJournal]]:
     """The labs that it is on, and the journal of what it changes, which nobody else holds meanwhile."""
     from leadline.tuning.changing.journal import TuningJournal
-    from leadline.tuning.proving.kept import kept
+    from leadline.tuning.proving.proof import kept
 
     labs = labs_of(planned.plan.targets, planned.facts, under_fault=False)
     with kept(TuningJournal(journal_of(labs, state)), planned.system) as journal:
@@ -318,8 +323,8 @@ def _start(
     from leadline.observe.host import host
     from leadline.run.model import RunRequest, Steering
     from leadline.run.session import new_run
-    from leadline.tuning.health import refuse_in_trouble
     from leadline.tuning.proving.proof import as_manifest
+    from leadline.tuning.surroundings import refuse_in_trouble
 
     with _planned(plan_of, asked) as planned, _kept(planned, asked.state) as (labs, journal):
         if any(one.setting.of_cluster for one in planned.proved) and planned.mounts is None:
@@ -382,9 +387,8 @@ def with_states_of(
     """What `then` does with the states of a proof that was started before. Raises ResultError, UsageError."""
     from leadline.study.target import TargetFacts
     from leadline.tuning.changing.journal import TuningJournal
-    from leadline.tuning.proving.kept import kept
     from leadline.tuning.proving.mounts import MountedStates
-    from leadline.tuning.proving.proof import WITHOUT, design_of_manifest, of_manifest
+    from leadline.tuning.proving.proof import WITHOUT, design_of_manifest, kept, of_manifest
     from leadline.tuning.proving.states import SettingStates
 
     if "search" in seen.manifest:
@@ -430,7 +434,7 @@ def system_for(
 
 def client_of(facts: TargetFacts) -> TargetClient | None:
     """How the target's client is asked; None where it is none of Ceph's in user space."""
-    from leadline.tuning.proving.clients import TargetClient
+    from leadline.tuning.proving.states import TargetClient
 
     ceph = facts.ceph
     if ceph is None or ceph.kernel_client is not None:

@@ -7,7 +7,7 @@ from typing import get_args
 
 import click
 
-from leadline.cli.change.tune_options import settings_option, state_option, way_option
+from leadline.cli.change.tune_reach import settings_option, state_option, way_option
 from leadline.cli.measure.study_options import KnownServers, StudyRequest, unbounded_study_options
 from leadline.cli.options import (
     AskedPath,

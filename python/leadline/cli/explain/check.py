@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from pathlib import Path
 
-    from leadline.check.facts import Fact
+    from leadline.check.rows import Fact
     from leadline.check.view import ShownCheck
     from leadline.cli.measure.hosts_options import HostsOptions
     from leadline.lab import Lab
@@ -233,7 +233,7 @@ def _facts_here(name: str | None) -> list[Fact]:
     from leadline.check.reading.devices import device_facts
     from leadline.check.reading.host import host_facts
     from leadline.check.reading.interfaces import interface_facts
-    from leadline.mounting.checked import mount_facts
+    from leadline.mounting.facts import mount_facts
 
     member, called = os.environ.get(_HOST, ""), _host_name(name)
     # The members of a lab are one machine: each has its own interfaces, and nothing else of its own.
@@ -252,9 +252,9 @@ def _joined(found: list[Fact], more: Sequence[Fact], path: Path) -> list[Fact]:
 
 
 def _facts_of_cluster(lab: str | None, conf: Path | None) -> list[Fact]:
-    from leadline.check.facts import Fact
     from leadline.check.reading.cluster import cluster_facts
     from leadline.check.reading.mds import facts_of_cluster
+    from leadline.check.rows import Fact
     from leadline.observe.ceph.client import NotObservableError, connect
     from leadline.observe.hang_guard import check_answers
 

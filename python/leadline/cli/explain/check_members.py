@@ -16,8 +16,8 @@ from leadline.foreign import parse_json, reason_of
 from leadline.interpreter import module_command, module_environment
 
 if TYPE_CHECKING:
-    from leadline.check.facts import Fact
     from leadline.check.measured.streams import HostAnswer, Words
+    from leadline.check.rows import Fact
     from leadline.cli.measure.hosts_options import HostsOptions
     from leadline.hosts.workers.calls import Crew
     from leadline.lab import Lab
@@ -151,13 +151,13 @@ def facts_of_members(
 
 def no_facts(host: str, why: str) -> Fact:
     """Of a host that nothing could be read of."""
-    from leadline.check.facts import Fact
+    from leadline.check.rows import Fact
 
     return Fact("interface", f"{host}/all", "mtu", None, why)
 
 
 def _own_facts(members: CheckMembers, own_words: Sequence[str], limit_s: float, *, named: bool) -> list[Fact]:
-    from leadline.check.facts import Fact
+    from leadline.check.rows import Fact
 
     words = ["leadline", "check", "--no-ceph", "--json", *own_words]
     asked = {host: [*words, *(["--as", host] if named else [])] for host in members.addresses}

@@ -63,8 +63,7 @@ def plan(
     """
     from leadline.mounting.emit import FORMS
     from leadline.mounting.facts import find_mount, read_facts
-    from leadline.mounting.messages import plan_lines
-    from leadline.mounting.plan import make_plan, parse_role
+    from leadline.mounting.plan import make_plan, parse_role, plan_lines
 
     parsed = [parse_role(text) for text in roles]
     made = make_plan(read_facts(path or find_mount(present), kernel), parsed, wsync=wsync)
@@ -101,7 +100,7 @@ def check(path: str, probe: bool, as_json: bool) -> int:
     """
     from leadline.knowledge.pitfalls import assess, cleared
     from leadline.mounting.facts import read_facts
-    from leadline.mounting.messages import finding_lines
+    from leadline.mounting.plan import finding_lines
 
     facts = read_facts(path)
     findings = assess(facts.client, facts.kernel, facts.answers, facts.reasons)

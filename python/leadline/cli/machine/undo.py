@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from leadline.cli.change.proving.own_mounts import mounted_again
+from leadline.cli.change.own_mounts import mounted_again
 from leadline.cli.console import complain, echo
 from leadline.cli.main import EXIT_FAILED, EXIT_GOOD, EXIT_INTERRUPTED
 from leadline.cli.measure.hosts_options import HostsOptions, connected_again, reach_options
@@ -89,7 +89,7 @@ def _remove_trace(place: Path) -> int:
 def _settings_back(directory: Path, seen: SeenManifest) -> tuple[str, ...]:
     """What could not be put back of settings that a proof or a search changed."""
     if "search" in seen.manifest:
-        from leadline.cli.change.searching.undoing import put_back_search
+        from leadline.cli.change.searching.conduct import put_back_search
 
         return put_back_search(directory, seen)
     if "states" in seen.manifest:

@@ -11,8 +11,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from leadline.errors import RefusedChangeError
-from leadline.tuning.changes import SettingPlace
-from leadline.tuning.settings import Setting
+from leadline.tuning.settings import Setting, SettingPlace
 from leadline.tuning.surroundings import TunedSurroundings
 
 Origin = Literal["set", "default", ""]

@@ -20,7 +20,7 @@ from leadline.interpreter import module_command, module_environment
 from leadline.tuning.changing.journal import TuningJournal
 from leadline.tuning.changing.reverting import Reverted, put_back, reached
 from leadline.tuning.changing.state import JournalState, TuningRun
-from leadline.tuning.health import HealthSeen, health_of, worsened
+from leadline.tuning.surroundings import HealthSeen, health_of, worsened
 
 _POLL_S = 0.25
 _HEALTH_S = 2.0

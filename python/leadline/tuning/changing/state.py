@@ -10,9 +10,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from leadline.tuning.access.interface import same_value
-from leadline.tuning.changes import SettingChange, SettingPlace
-from leadline.tuning.health import HealthSeen
-from leadline.tuning.settings import ACCESS_KINDS, Setting, SettingAccess
+from leadline.tuning.settings import ACCESS_KINDS, Setting, SettingAccess, SettingChange, SettingPlace
+from leadline.tuning.surroundings import HealthSeen
 
 _Row = Mapping[str, Any]
 

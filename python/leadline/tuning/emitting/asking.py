@@ -9,8 +9,7 @@ from typing import Any
 
 from leadline.errors import UsageError
 from leadline.foreign import parse_json
-from leadline.tuning.emitting.delivery import AskedValue, NotEmitted, one_line
-from leadline.tuning.emitting.evidence import Evidence
+from leadline.tuning.emitting.delivery import AskedValue, Evidence, NotEmitted, one_line
 from leadline.tuning.rows import in_bytes
 from leadline.tuning.settings import Setting
 from leadline.yamlio.problems import suggest

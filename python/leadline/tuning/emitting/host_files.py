@@ -1,26 +1,73 @@
-"""Files of the host that hold values: sysctl.d, udev rules, modprobe.d, tmpfiles.d and GRUB's defaults."""
+"""Files of a host that keep its settings over a boot, each as its program reads it; a profile of tuned."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable
 
-from leadline.tuning.emitting.carrying import (
-    NotCarriedError,
-    device_attribute,
-    gather,
-    module_parameter,
-    of_each_device,
-    plain,
-)
 from leadline.tuning.emitting.delivery import (
     AskedValue,
     DeliveredFile,
     Emission,
+    NotCarriedError,
     Rendered,
     comments,
+    device_attribute,
+    gather,
     hashed,
+    module_parameter,
+    of_each_device,
+    plain,
 )
+
+TUNED_PATH = "/etc/tuned/leadline/tuned.conf"
+_NETWORK = frozenset({"ring", "coalesce", "features", "pause", "channels"})
+
+
+def tuned(emission: Emission) -> Rendered:
+    """One file; `tuned-adm profile PRESENT leadline` puts it on top of the profile in force."""
+    kept, left = gather(emission.asked, "tuned", _tuned_line)
+    sections: dict[str, list[str]] = {}
+    for one, (section, line) in kept:
+        sections.setdefault(section, []).append(f"{hashed(comments(one))}{line}\n")
+    body = "".join(
+        f"\n[{name.partition(chr(10))[0]}]\n{name.partition(chr(10))[2]}{''.join(lines)}"
+        for name, lines in sections.items()
+    )
+    head = (
+        f"{HEAD}# apply: tuned-adm profile PRESENT leadline\n[main]\nsummary=settings chosen with leadline\n"
+    )
+    return Rendered((DeliveredFile(TUNED_PATH, head + body),) if kept else (), left)
+
+
+def _tuned_line(one: AskedValue) -> tuple[str, str]:
+    """The section, with the lines that begin it, and the line."""
+    plain(one.value, "#${}\\", "the value")
+    kind = one.setting.access.kind
+    if kind == "sysctl":
+        return "sysctl", f"{sysctl_key(one)}={one.value}"
+    if kind == "sysfs":
+        path = one.setting.access.options["path"]
+        name = plain(one.subject or "*", "/ =#${}[]", "the name")
+        return "sysfs", f"{path.replace('{device}', name).replace('{interface}', name)}={one.value}"
+    if kind == "cmdline":
+        return (
+            "bootloader",
+            f"cmdline_leadline_{one.setting.access.options['parameter'].replace('.', '_')}=+ {cmdline(one)}",
+        )
+    return _network(one)
+
+
+def _network(one: AskedValue) -> tuple[str, str]:
+    _, interface, name, value = ethtool_words(one, one.subject or "*")
+    group = one.setting.access.options["group"]
+    if group not in _NETWORK:
+        raise NotCarriedError(f"tuned has no {group} of network interfaces")
+    plain(interface, " ,=#${}[]\\", "the interface")
+    section = f"net_{''.join(letter if letter.isalnum() else '_' for letter in interface)}_{group}"
+    devices = "" if interface == "*" else f"devices={interface}\n"
+    return f"{section}\ntype=net\n{devices}", f"{group}={name} {value}"
+
 
 _Effect = tuple[tuple[str, ...], ...]
 HEAD = "# written by `leadline tune emit`\n"

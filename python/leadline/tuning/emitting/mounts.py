@@ -9,16 +9,18 @@ from leadline.errors import UsageError
 from leadline.mounting.emit import FORMS, unit_name
 from leadline.mounting.plan import NewMount, Option
 from leadline.observe.mounts.mountinfo import Mount
-from leadline.tuning.emitting.carrying import NotCarriedError, gather, place
 from leadline.tuning.emitting.delivery import (
     AskedValue,
     DeliveredFile,
     DeliveredMount,
     Emission,
+    NotCarriedError,
     NotEmitted,
     Rendered,
     comments,
+    gather,
     hashed,
+    place,
 )
 from leadline.tuning.emitting.host_files import HEAD, tmpfiles
 

@@ -1,4 +1,4 @@
-"""Mounts of a proof's own, one for each state: what a mount of ceph-fuse has for life differs between them.
+"""Mounts of a proof's own, one for each state, and what clients have in force.
 
 Each is made like the mount that the target is on: the same cluster, user, root and options, but for the
 settings of its state. Nothing of the cluster, nor of the mount in use, is changed. The kernel ends each with
@@ -26,9 +26,8 @@ from leadline.observe.mounts.fuse_client import arguments_again, environment_of,
 from leadline.observe.mounts.mountinfo import Mount, mount_of, read_mounts
 from leadline.trusted import why_not_place
 from leadline.tuning.access.interface import same_value
-from leadline.tuning.proving.clients import TargetClient
 from leadline.tuning.proving.proof import OWN_MOUNT, ProofDesign, ProvedSetting
-from leadline.tuning.proving.states import not_as_wanted
+from leadline.tuning.proving.states import TargetClient, not_as_wanted
 
 MOUNTS_MAX = 8  # each is a process with a cache of its own
 _FILE_SYSTEM = "fuse.ceph-fuse"

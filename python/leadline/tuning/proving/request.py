@@ -1,22 +1,66 @@
-"""From `NAME=VALUE` to what is proved: found in the table or among Ceph's own options, and refused where it
-cannot be proved here. Nothing is changed."""
+"""From `NAME=VALUE` to what is proved, and in which states several settings are measured. Nothing is changed.
+
+What cannot be proved here is refused. Several are measured as one set, one by one, or in a fraction of all
+their combinations in which each setting's own effect can be told.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
+from importlib.resources import files
 from typing import Any
 
 from leadline.errors import LeadlineError, RefusedChangeError
 from leadline.tuning.access.interface import same_value
-from leadline.tuning.changes import SettingChange, SettingPlace
-from leadline.tuning.proving.clients import TargetClient
-from leadline.tuning.proving.proof import OWN_MOUNT, ProvedSetting
-from leadline.tuning.proving.states import seen
+from leadline.tuning.proving.proof import OWN_MOUNT, WITH, WITHOUT, DesignKind, ProofDesign, ProvedSetting
+from leadline.tuning.proving.states import TargetClient, seen
 from leadline.tuning.rows import in_bytes
-from leadline.tuning.settings import Needs, Setting, SettingAccess, Unit
+from leadline.tuning.settings import Needs, Setting, SettingAccess, SettingChange, SettingPlace, Unit
 from leadline.tuning.system import TuningSystem, version_key
 from leadline.tuning.validity import dangerous
+from leadline.yamlio.yaml_source import read_yaml
+
+FACTORIAL_BLOCKS = 4  # an even number: states are measured in one order and then in the reverse
+
+
+def design_of(kind: DesignKind, names: Sequence[str]) -> ProofDesign:
+    """The states in which these settings are proved. Raises RefusedChangeError where there are too many."""
+    if kind == "factorial" and len(names) > 1:
+        return _factorial(names)
+    if kind == "one_by_one" and len(names) > 1:
+        states = {f"{WITH}_{at}": (name,) for at, name in enumerate(names, start=1)}
+        return ProofDesign("one_by_one", {WITHOUT: (), **states})
+    return ProofDesign("together", {WITHOUT: (), WITH: tuple(names)})
+
+
+def _factorial(names: Sequence[str]) -> ProofDesign:
+    """The smallest fraction in which no setting's effect is mixed up with that of two others together."""
+    generators = _generators()
+    most = max(generators)
+    if len(names) > most:
+        raise RefusedChangeError(
+            f"{len(names)} settings are more than the {most} that one proof takes",
+            "prove them in groups, the likely ones first; or: --one-by-one",
+        )
+    from pyDOE3 import fracfact  # loads all of scipy's statistics: only where a proof is planned
+
+    columns = fracfact(generators[len(names)])
+    columns = columns * -columns[0]  # the first state is that in which nothing is changed
+    states = {}
+    for row in columns:
+        on = tuple(name for name, level in zip(names, row, strict=True) if level > 0)
+        numbers = (str(names.index(name) + 1) for name in on)
+        states["_".join((WITH, *numbers)) if on else WITHOUT] = on
+    return ProofDesign("factorial", states)
+
+
+def _generators() -> dict[int, str]:
+    """By number of settings, the columns of its design as pyDOE3 writes them."""
+    text = files("leadline.tuning.proving").joinpath("designs.yaml").read_text(encoding="utf-8")
+    table = read_yaml(text, "designs.yaml", {}).value["generators"]
+    return {int(count): str(words) for count, words in table.items()}
+
 
 # What an option's name begins with tells whose it is; Ceph's own word of services is empty for most.
 _SECTIONS = {"osd": "osd", "bluestore": "osd", "mds": "mds", "client": "client", "fuse": "client"}

@@ -9,9 +9,9 @@ from typing import Any
 from leadline.errors import LeadlineError, RefusedChangeError, ResultError
 from leadline.tuning.access.interface import same_value
 from leadline.tuning.audit import by_words, target
-from leadline.tuning.proving.clients import TargetClient
 from leadline.tuning.proving.proof import ProvedSetting
 from leadline.tuning.proving.request import searched_setting
+from leadline.tuning.proving.states import TargetClient
 from leadline.tuning.searching.space import SearchDimension, SpaceWords, dimension_of
 from leadline.tuning.system import TuningSystem
 

@@ -1,4 +1,4 @@
-"""Who proposes: Optuna's samplers, made anew for each proposal from what is stored of those before.
+"""Who proposes, by Optuna's samplers made anew from what is stored, and the states in which it is measured.
 
 So there is no second store beside the result, and a search that is resumed proposes as it would have.
 """
@@ -8,16 +8,142 @@ from __future__ import annotations
 import itertools
 import math
 import random
+import time
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
-from leadline.errors import UsageError
+from leadline.errors import TuningError, UsageError
+from leadline.tuning.access.interface import same_value
+from leadline.tuning.proving.proof import WITHOUT, ProofJournal, ProvedSetting
+from leadline.tuning.proving.states import (
+    SETTLED_WITHIN_S,
+    SettingChanger,
+    TargetClient,
+    looked,
+    not_as_wanted,
+    restless,
+)
 from leadline.tuning.searching.space import SearchDimension
+from leadline.tuning.surroundings import HealthSeen, health_of, worsened
+from leadline.tuning.system import TuningSystem
 
 if TYPE_CHECKING:
     import optuna
+
+
+_LOOK_EVERY_S = 0.2
+_WATCH_EVERY_S = 2.0
+
+
+class StateValues(Protocol):
+    """What states are made of: whoever makes them has every value that was ever set."""
+
+    def values_of(self, state: str) -> Mapping[str, str]:
+        """By setting; none of the default."""
+
+    def ours(self, name: str) -> Sequence[str]:
+        """All values of a setting that may have been set here: others are somebody else's."""
+
+    def ended(self, state: str, why: str) -> None:
+        """Health worsened in this state, and all was put back."""
+
+
+class ValueStates:
+    """`run.model.States` over a system. `journal` is that of `leadline tune apply`, where what is changed
+    stands until it is put back.
+    """
+
+    def __init__(
+        self,
+        system: TuningSystem,
+        settings: Sequence[ProvedSetting],
+        values: StateValues,
+        client: TargetClient | None,
+        *,
+        stopping: Callable[[], bool] = lambda: False,
+        journal: ProofJournal | None = None,
+        within_s: float = SETTLED_WITHIN_S,
+    ) -> None:
+        self._system, self._settings, self._client = system, tuple(settings), client
+        self._values = values
+        self._stopping, self._within_s = stopping, within_s
+        self._changer = SettingChanger(system, settings, self._is_ours, journal)
+        self._of_ceph = any(one.setting.of_cluster for one in self._settings)
+        self._healthy: HealthSeen | None = None
+        self._state, self._watched_s = WITHOUT, 0.0
+
+    def enter(self, state: str) -> None:
+        """See `States`. Raises TuningError; no state is entered while the cluster is worse than it was."""
+        if self._of_ceph and self._healthy is None:
+            self._healthy = health_of(self._system.around)
+        if state != WITHOUT:
+            self._wait(self._unhealthy)
+        values = self._values.values_of(state)
+        for one in self._settings:
+            self._changer.bring(one, values.get(one.setting.name))
+        self._state, self._watched_s = state, time.monotonic()
+        self._wait(lambda: self._unsettled(state))
+
+    def look(self, state: str) -> Mapping[str, Any]:
+        """See `States`. Where health has worsened everything is put back at once, and the reading says so."""
+        self._changer.renew()
+        self._end_where_worse()
+        return looked(self._system, self._settings, self._client, self._values.values_of(state))
+
+    def watch(self) -> None:
+        """Called while trials run: now and then looks at health, and puts back where it worsened."""
+        now = time.monotonic()
+        if self._state != WITHOUT and now - self._watched_s >= _WATCH_EVERY_S:
+            self._watched_s = now
+            self._end_where_worse()
+
+    def leave(self) -> tuple[str, ...]:
+        """See `States`. What is neither ours nor what was there is left as it is, and named."""
+        self._state = WITHOUT
+        return self._changer.put_all_back()
+
+    def _is_ours(self, one: ProvedSetting, value: str | None) -> bool:
+        return any(same_value(value, own) for own in self._values.ours(one.setting.name))
+
+    def _end_where_worse(self) -> None:
+        if self._state == WITHOUT or not self._of_ceph or not (why := self._unhealthy()):
+            return
+        state = self._state
+        left = self.leave()
+        self._values.ended(state, why)
+        if left:
+            raise TuningError(f"{why}; and could not be put back: {'; '.join(left)}", "put it back by hand")
+
+    def _unhealthy(self) -> str:
+        if self._healthy is None:
+            return ""
+        found = worsened(self._healthy, health_of(self._system.around))
+        return f"health is worse than at the start: {'; '.join(found)}" if found else ""
+
+    def _wait(self, lacking: Callable[[], str]) -> None:
+        """Until nothing lacks. Raises TuningError where that does not come."""
+        until = time.monotonic() + self._within_s
+        while why := lacking():
+            if self._stopping():
+                raise TuningError(f"stopped while waiting: {why}", "")
+            if time.monotonic() > until:
+                raise TuningError(
+                    f"{why}, and that has not changed for {self._within_s:g} s",
+                    "see what it needs to take effect, and what else goes on in the cluster",
+                )
+            time.sleep(_LOOK_EVERY_S)
+
+    def _unsettled(self, state: str) -> str:
+        """What is not yet as it must be; "" where all is, or health has ended the state already."""
+        found = self.look(state)
+        if self._state != state:
+            return ""
+        if lacking := not_as_wanted(found):
+            return lacking
+        return restless(self._system.around.ask("status")) if self._of_ceph else ""
+
 
 SamplerKind = Literal["tpe", "random"]
 _STARTED = 6  # proposals, the default among them, before the model of the space decides

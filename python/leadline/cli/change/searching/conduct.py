@@ -1,7 +1,14 @@
-"""Conducts a search from its words to its proof: new, or from what a result says of it."""
+"""Conducts a search from its words to its proof: new, or from what a result says of it.
+
+Puts back what a search, or its proof, left changed: whatever it ever proposed is known from its result.
+
+`--space audit`: the settings that `leadline tune audit --for` recommends for this work, and values about
+what is in force and what is recommended.
+"""
 
 from __future__ import annotations
 
+import functools
 import platform
 import secrets
 import sys
@@ -13,30 +20,37 @@ from typing import TYPE_CHECKING, Any
 
 from leadline import units
 from leadline.analysis.proposing import SearchLimits
-from leadline.cli.change.searching.course import SIDES, STATES, SearchCourse
-from leadline.cli.change.searching.growth import (
+from leadline.cli.change.searching.course import (
+    SIDES,
+    STATES,
     ProofValues,
     ProposalBook,
+    SearchCourse,
     SearchTime,
     block_s,
     make_search_growth,
     planned_block_s,
 )
-from leadline.cli.change.searching.plans import facts_of_states, plan_of_states
-from leadline.cli.change.searching.proof import BLOCKS_MIN, fresh_proof, proof_blocks, proof_states
+from leadline.cli.change.searching.proof import (
+    BLOCKS_MIN,
+    facts_of_states,
+    fresh_proof,
+    plan_of_states,
+    proof_blocks,
+    proof_states,
+)
 from leadline.cli.change.tune_prove import client_of, system_for, two_states
 from leadline.cli.change.tune_reach import journal_of
-from leadline.cli.console import make_console
+from leadline.cli.console import echo, make_console
 from leadline.cli.main import EXIT_FAILED, EXIT_GOOD
 from leadline.cli.signals import StopRequest
-from leadline.errors import ResultError, UsageError
+from leadline.errors import RefusedChangeError, ResultError, UsageError
 from leadline.store.files import PROOF
 from leadline.tuning.changing.journal import TuningJournal
-from leadline.tuning.health import refuse_in_trouble
-from leadline.tuning.proving.kept import kept
-from leadline.tuning.proving.proof import WITHOUT
+from leadline.tuning.proving.proof import WITHOUT, kept
 from leadline.tuning.searching.request import SearchedSettings, searched_settings
 from leadline.tuning.searching.space import SpaceWords, split_space
+from leadline.tuning.surroundings import refuse_in_trouble
 from leadline.units import quoted
 
 if TYPE_CHECKING:
@@ -44,9 +58,75 @@ if TYPE_CHECKING:
     from leadline.plan.model import Plan
     from leadline.run.model import Display, Outcome, RunRequest, States
     from leadline.store.acting import SeenManifest
-    from leadline.tuning.proving.kept import ProofJournal
-    from leadline.tuning.searching.states import StateValues, ValueStates
+    from leadline.tuning.audit import AuditRow
+    from leadline.tuning.proving.proof import ProofJournal
+    from leadline.tuning.searching.sampler import StateValues, ValueStates
     from leadline.tuning.system import TuningSystem
+
+
+_AROUND = 4.0  # beyond what is in force and what is recommended
+
+
+def audited_space(system: TuningSystem, work: str) -> tuple[SpaceWords, ...]:
+    """Raises RefusedChangeError where nothing is recommended that can be changed while it is measured."""
+    from leadline.cli.change.audit_view import work_of
+    from leadline.tuning.audit import AuditAsked, audit
+    from leadline.tuning.settings import ROLES
+    from leadline.tuning.surroundings import holds
+    from leadline.tuning.system import read_settings_here
+
+    asked_work, versions = work_of(work), system.versions()
+    state = functools.cache(lambda name, place: holds(name, system.around, place))
+    asked = AuditAsked(versions, ROLES, asked_work.directions, asked_work.causes, state)
+    seen = read_settings_here(system, list(system.known.values()), versions)
+    rows = [row for row in audit(system.known, seen, asked).rows if row.kind == "recommended" and row.value]
+    found = {row.setting.name: words for row in rows if (words := _around(row)) is not None}
+    if not found:
+        raise RefusedChangeError(
+            f"--space audit: nothing is recommended for {work} that can be searched",
+            "name settings: --space NAME=lo..hi; `leadline tune audit --for RESULT` says more after a run",
+        )
+    return tuple(found.values())
+
+
+def _around(row: AuditRow) -> SpaceWords | None:
+    """A range that has both values and some room; None of what is set by no number, or not while it runs."""
+    setting, now = row.setting, row.value or ""
+    if setting.access.kind not in ("ceph_config", "sysctl", "fuse") or setting.parts != 1 or setting.grave:
+        return None
+    if setting.needs not in ("live", "reopen", "reconnect", "remount"):
+        return None
+    if setting.unit in ("switch", "word"):
+        return SpaceWords(setting.name, choices=setting.one_of or (now, row.to))
+    try:
+        low, high = sorted((float(now), float(row.to)))
+    except ValueError:
+        return None
+    if low <= 0:
+        return SpaceWords(setting.name, choices=(now, row.to))
+    low, high = low / _AROUND, high * _AROUND
+    low = low if setting.at_least is None else max(low, setting.at_least)
+    high = high if setting.at_most is None else min(high, setting.at_most)
+    return SpaceWords(setting.name, f"{round(low)}", f"{round(high)}")
+
+
+def put_back_search(path: Path, seen: SeenManifest) -> tuple[str, ...]:
+    """Put back; what could not be, in words. Raises ResultError."""
+    from leadline.study.target import TargetFacts
+    from leadline.tuning.searching.sampler import ValueStates
+
+    searched = SearchedSettings.from_json(seen.manifest["search"])
+    facts = TargetFacts.from_json(seen.manifest["targets"][WITHOUT])
+    known = {one.setting.name: one.setting for one in searched.settings}
+    book = ProposalBook(path, searched.advised)
+    place = Path(str(seen.manifest["search"].get("journal", "")))
+    with system_for(facts, (), known) as system, kept(TuningJournal(place), system) as journal:
+        states = ValueStates(system, searched.settings, book, client_of(facts), journal=journal)
+        left = states.leave()
+    for one in left:
+        echo(f"could not be put back: {one}", err=True)
+    return left
+
 
 PROOF_SHARE = 0.3  # of the budget, at least
 _AUDIT = "audit"
@@ -157,7 +237,7 @@ def start(plan_of: StudyRequest, asked: AskedSearch, out: Path, stop: StopReques
 
 
 def _audited(system: TuningSystem, work: str) -> tuple[SpaceWords, ...]:
-    from leadline.cli.change.searching.audited import audited_space
+    from leadline.cli.change.searching.conduct import audited_space
 
     return audited_space(system, work)
 
@@ -283,7 +363,7 @@ class _Search:
         return Steering(next_rate, growth, states_of_settings)
 
     def _states(self, request: RunRequest, values: StateValues) -> ValueStates:
-        from leadline.tuning.searching.states import ValueStates
+        from leadline.tuning.searching.sampler import ValueStates
 
         return ValueStates(
             self._system,

@@ -1,4 +1,4 @@
-"""What tools of configuration management deliver: files, deeds and mounts together."""
+"""All that a set of settings needs in one bundle: files of hosts, commands, mounts, and what is left out."""
 
 from __future__ import annotations
 
@@ -7,16 +7,18 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 from leadline.tuning.emitting import host_files
-from leadline.tuning.emitting.carrying import NotCarriedError, carriers, gather
-from leadline.tuning.emitting.deeds import deed
+from leadline.tuning.emitting.ceph import deed
 from leadline.tuning.emitting.delivery import (
     AskedValue,
     DeliveredFile,
     DeliveredMount,
     Emission,
+    NotCarriedError,
     NotEmitted,
     Rendered,
     SettingDeed,
+    carriers,
+    gather,
 )
 from leadline.tuning.emitting.mounts import delivered
 

@@ -11,9 +11,9 @@ from leadline.errors import UsageError
 
 if TYPE_CHECKING:
     from leadline.study.target import Target
-    from leadline.tuning.proving.clients import TargetClient
     from leadline.tuning.proving.mounts import ProofMounts
     from leadline.tuning.proving.proof import ProofDesign
+    from leadline.tuning.proving.states import TargetClient
     from leadline.tuning.settings import Setting
 
 

@@ -1,19 +1,185 @@
-"""What `leadline tune audit` prints: what was not asked, what is dangerous, what to try first, what to do."""
+"""What an audit is for, how it asks other hosts, and what it prints."""
 
 from __future__ import annotations
 
+import os
 import shlex
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
 
-from leadline.cli.change.auditing.causes import AuditedWork
 from leadline.cli.console import echo
 from leadline.cli.explain.paragraphs import say
+from leadline.cli.measure.hosts_options import HostsOptions, say_aside
+from leadline.errors import LeadlineError, SpecError, UsageError
+from leadline.knowledge.findings import Finding
 from leadline.tuning.audit import Audited, AuditRow, SettingSeen, can_be_applied
-from leadline.tuning.changes import SettingPlace
 from leadline.tuning.fleet import HostRead, where_words
 from leadline.tuning.messages import NEEDS
+from leadline.tuning.settings import Role, Setting, SettingPlace
 from leadline.tuning.validity import Versions, default_on
+
+if TYPE_CHECKING:
+    from leadline.hosts.model import StudyHost
+    from leadline.hosts.workers.calls import CallResult, Crew
+    from leadline.hosts.workers.request import HostsAsked
+
+
+_HOST_S = 60.0  # ethtool and sockets of clients are asked with deadlines of their own
+_LOADS_S = 1.0  # more for each host: several may load Python from one file system at once
+_ENDED_S = 5.0
+_SHOWN = 5
+
+
+def asked_of(hosts: HostsOptions) -> HostsAsked:
+    """How they are reached. Raises UsageError."""
+    if hosts.on_lab:
+        raise UsageError(
+            "--hosts lab is of studies", "a lab is audited as a whole: leadline tune audit --lab"
+        )
+    found = hosts.asked()
+    assert found is not None  # noqa: S101 - called where some were named
+    return found
+
+
+def read_hosts(
+    asked: HostsAsked, question: str, roles: Sequence[Role], known: Mapping[str, Setting]
+) -> tuple[HostRead, ...]:
+    """What each host has, in the file's order, with its roles of the file, else `roles`.
+
+    Raises UsageError where none answers.
+    """
+    from leadline.hosts.workers.connect import connected
+
+    gaps: dict[str, str] = {}
+    with connected(asked, say_aside, lambda: False, gaps) as crew:
+        found, said = _ask(asked, crew, question, gaps)
+    names = [one.name for one in asked.hosts] or [one.name for one in found]
+    own = {one.name: cast("tuple[Role, ...]", one.roles) for one in asked.hosts}
+    read = tuple(_read(name, own.get(name) or tuple(roles), gaps, said, known) for name in names)
+    if all(one.problem for one in read):
+        words = [f"{one.name} {one.problem}" for one in read[:_SHOWN]]
+        more = f"; and {len(read) - _SHOWN} more" if len(read) > _SHOWN else ""
+        raise UsageError(
+            f"no host could be audited: {'; '.join(words)}{more}",
+            "try `ssh HOST PYTHON -m leadline --version` for each; see docs/many-hosts.md",
+        )
+    return read
+
+
+def _ask(
+    asked: HostsAsked, crew: Crew, question: str, gaps: dict[str, str]
+) -> tuple[tuple[StudyHost, ...], Mapping[str, CallResult]]:
+    """The hosts that are there, and what those said that can be asked. The others are named in `gaps`."""
+    from leadline.hosts.worker_rpc import remote
+    from leadline.hosts.workers.calls import Order
+    from leadline.hosts.workers.checks import there_and_fit
+
+    found = there_and_fit(asked, crew, gaps)
+    arguments = {one.name: (question, _HOST_S) for one in found if one.name not in gaps}
+    limit_s = _HOST_S + _ENDED_S + _LOADS_S * len(arguments)
+    return found, crew.ask(Order(remote().audit_part, arguments, limit_s))
+
+
+def _read(
+    name: str,
+    roles: tuple[Role, ...],
+    gaps: Mapping[str, str],
+    said: Mapping[str, CallResult],
+    known: Mapping[str, Setting],
+) -> HostRead:
+    from leadline.tuning.remote_audit import told
+
+    one = said.get(name)
+    if name in gaps or one is None:
+        return HostRead(name, roles, {}, problem=gaps.get(name, "is not there any more"))
+    if one.problem:
+        return HostRead(name, roles, {}, problem=f"gave no answer: {one.problem}")
+    try:
+        answer = told(one.value["output"], name, known)
+    except LeadlineError as error:
+        return HostRead(name, roles, {}, problem=f"gave no answer: {error.message}")
+    return HostRead(name, roles, answer.versions, answer.seen)
+
+
+@dataclass(frozen=True)
+class AuditedWork:
+    """`name` as it was given, the `study` to prove changes with, `directions`: read, write."""
+
+    name: str = ""
+    study: str = ""
+    directions: frozenset[str] = frozenset()
+    causes: tuple[Finding, ...] = ()
+
+
+def work_of(given: str | None) -> AuditedWork:
+    """A result where it is a directory, else a study. Raises UsageError where it is neither."""
+    if given is None:
+        return AuditedWork()
+    from leadline.observe.hang_guard import check_answers
+
+    check_answers([given])
+    if Path(given).is_dir():
+        return _of_result(Path(given))
+    return _of_study(given)
+
+
+def _of_result(path: Path) -> AuditedWork:
+    from leadline.store.reader import open_result
+    from leadline.verdict.diagnosis.results import diagnose_result
+
+    result = open_result(path)
+    cells = diagnose_result(result)
+    shares: dict[str, float] = {}
+    present: Counter[str] = Counter()
+    findings: dict[str, Finding] = {}
+    for one in cells:
+        for cause in one.found.named:
+            name = cause.entry.name
+            findings.setdefault(name, cause.finding)
+            present[name] += 1
+            if cause.share is not None:
+                shares[name] = shares.get(name, 0.0) + cause.share / len(cells)
+    order = sorted(findings, key=lambda name: (name not in shares, -shares.get(name, present[name])))
+    return AuditedWork(
+        str(path),
+        str(result.manifest.get("study", {}).get("name") or "STUDY"),
+        directions([one.cell.job for one in cells]),
+        tuple(replace(findings[name], share=shares.get(name)) for name in order),
+    )
+
+
+def _of_study(given: str) -> AuditedWork:
+    from leadline.study.library import load_study
+
+    try:
+        study = load_study(given, os.environ)
+    except SpecError as error:
+        raise UsageError(f"--for {given}: {error.message}", error.remedy) from error
+    return AuditedWork(given, given, directions([study.as_json()]))
+
+
+def directions(values: Iterable[Any]) -> frozenset[str]:
+    """Whether anything of these jobs reads or writes, by their `rw`; none where nothing tells."""
+    found: set[str] = set()
+    for word in _words(list(values)):
+        found |= {way for way in ("read", "write") if way in word}
+        found |= {"read", "write"} if word.endswith("rw") else set()
+    return frozenset(found)
+
+
+def _words(value: Any, key: str = "") -> Iterable[str]:
+    if isinstance(value, dict):
+        for name, inside in value.items():
+            yield from _words(inside, name)
+    elif isinstance(value, list | tuple):
+        for inside in value:
+            yield from _words(inside, key)
+    elif key == "rw" and isinstance(value, str):
+        yield value
+
 
 _ROWS = 12  # of the first screen
 _TO_APPLY = 3

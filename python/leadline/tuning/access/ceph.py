@@ -1,8 +1,4 @@
-"""Options in the configuration that the monitors keep, and what each daemon makes of them.
-
-A daemon's own file, environment or command line goes before it, and a daemon may take a value back
-(mClock does): so each is asked what it works with, and from where it has it.
-"""
+"""Settings of a cluster: options of its daemons, of pools and file systems, and its flags."""
 
 from __future__ import annotations
 
@@ -11,10 +7,154 @@ from collections.abc import Iterator
 from typing import Any
 
 from leadline.errors import LeadlineError, TuningError
-from leadline.tuning.access.interface import AccessKind, InForce, SettingReading
-from leadline.tuning.changes import SettingPlace
-from leadline.tuning.settings import Setting
+from leadline.tuning.access.interface import AccessKind, InForce, SettingReading, is_on, word_of
+from leadline.tuning.settings import Setting, SettingPlace
 from leadline.tuning.surroundings import TunedSurroundings
+
+# The pool moves towards these; what it is at now follows.
+_TARGETS = {"pg_num": "pg_num_target", "pgp_num": "pg_placement_num_target"}
+
+
+class CephPoolAccess(AccessKind):
+    """Options: `option`. Places: pools by name."""
+
+    lasting = True
+
+    def places(self, _setting: Setting) -> tuple[SettingPlace, ...]:
+        """Every pool."""
+        try:
+            fsid = self.around.fsid()
+            names = [row["pool_name"] for row in self.around.ask("osd dump")["pools"]]
+        except LeadlineError:
+            return ()
+        return tuple(SettingPlace(name, cluster=fsid) for name in names)
+
+    def read(self, setting: Setting, place: SettingPlace) -> SettingReading:
+        """What the pool has; an option that is not set is what the OSDs' own options say."""
+        option = setting.access.options["option"]
+        try:
+            rows = {row["pool_name"]: row for row in self.around.ask("osd dump")["pools"]}
+            if place.subject not in rows:
+                return SettingReading(None, reason=f"there is no pool {place.subject}")
+            if option in _TARGETS:
+                return SettingReading(str(rows[place.subject][_TARGETS[option]]), "set")
+            found = rows[place.subject].get("options", {})
+            if option in found:
+                return SettingReading(word(found[option]), "set")
+            answer = self.around.ask("osd pool get", pool=place.subject, var=option)
+        except LeadlineError as error:
+            if "not set" in error.message or "No such file" in error.message:
+                return SettingReading(None, "default", "not set: what the OSDs' options say is in force")
+            return SettingReading(None, reason=error.message)
+        return SettingReading(word(answer[option]), "set")
+
+    def write(self, setting: Setting, place: SettingPlace, value: str) -> None:
+        """See AccessKind."""
+        option = setting.access.options["option"]
+        self.around.command("osd pool set", pool=place.subject, var=option, val=value)
+
+    def unset(self, setting: Setting, place: SettingPlace) -> None:
+        """Ceph's own word for it; where an option has none of its own, 0 is it."""
+        option = setting.access.options["option"]
+        try:
+            self.around.command("osd pool set", pool=place.subject, var=option, val="unset")
+        except LeadlineError:
+            self.around.command("osd pool set", pool=place.subject, var=option, val="0")
+
+    def life(self, _setting: Setting, place: SettingPlace) -> str:
+        """The pool itself: another may have its name."""
+        try:
+            for row in self.around.ask("osd dump")["pools"]:
+                if row["pool_name"] == place.subject:
+                    return f"pool:{place.cluster}:{row['pool']}"
+        except LeadlineError:
+            return ""
+        return "gone"
+
+
+# Bits of the map's flags, which releases before Reef do not name (CEPH_MDSMAP_* in Ceph's ceph_fs.h).
+_BITS = {"joinable": 0, "allow_new_snaps": 1, "allow_standby_replay": 5, "refuse_client_session": 6}
+_INVERTED = ("joinable",)  # its bit says that it is not
+
+
+class CephFsAccess(AccessKind):
+    """Options: `option`. Places: file systems by name."""
+
+    lasting = True
+
+    def places(self, _setting: Setting) -> tuple[SettingPlace, ...]:
+        """Every file system."""
+        try:
+            fsid = self.around.fsid()
+            return tuple(SettingPlace(name, cluster=fsid) for name in self._maps())
+        except LeadlineError:
+            return ()
+
+    def read(self, setting: Setting, place: SettingPlace) -> SettingReading:
+        """See AccessKind."""
+        option = setting.access.options["option"]
+        try:
+            found = self._maps().get(place.subject)
+        except LeadlineError as error:
+            return SettingReading(None, reason=error.message)
+        if found is None:
+            return SettingReading(None, reason=f"there is no file system {place.subject}")
+        if option in _BITS:
+            on = bool(found["flags"] >> _BITS[option] & 1) != (option in _INVERTED)
+            return SettingReading(word_of(setting, on), "set")
+        if option not in found:
+            return SettingReading(None, reason=f"the map of {place.subject} does not tell {option}")
+        return SettingReading(word(found[option]), "set")
+
+    def write(self, setting: Setting, place: SettingPlace, value: str) -> None:
+        """See AccessKind."""
+        option = setting.access.options["option"]
+        val = str(is_on(value)).lower() if option in _BITS else value
+        self.around.command("fs set", fs_name=place.subject, var=option, val=val)
+
+    def life(self, _setting: Setting, place: SettingPlace) -> str:
+        """The file system itself: another may have its name."""
+        try:
+            for one in self.around.ask("fs dump")["filesystems"]:
+                if one["mdsmap"]["fs_name"] == place.subject:
+                    return f"fs:{place.cluster}:{one['id']}"
+        except LeadlineError:
+            return ""
+        return "gone"
+
+    def _maps(self) -> dict[str, dict[str, Any]]:
+        return {one["mdsmap"]["fs_name"]: one["mdsmap"] for one in self.around.ask("fs dump")["filesystems"]}
+
+
+class CephFlagAccess(AccessKind):
+    """Options: `flag`. One place: the cluster."""
+
+    lasting = True
+
+    def places(self, _setting: Setting) -> tuple[SettingPlace, ...]:
+        """The cluster."""
+        try:
+            return (SettingPlace(cluster=self.around.fsid()),)
+        except LeadlineError:
+            return ()
+
+    def read(self, setting: Setting, _place: SettingPlace) -> SettingReading:
+        """Whether the map has it."""
+        try:
+            found = self.around.ask("osd dump")
+        except LeadlineError as error:
+            return SettingReading(None, reason=error.message)
+        flags = found.get("flags_set") or found["flags"].split(",")
+        return SettingReading(word_of(setting, setting.access.options["flag"] in flags), "set")
+
+    def write(self, setting: Setting, _place: SettingPlace, value: str) -> None:
+        """See AccessKind."""
+        self.around.command("osd set" if is_on(value) else "osd unset", key=setting.access.options["flag"])
+
+    def life(self, _setting: Setting, place: SettingPlace) -> str:
+        """The cluster."""
+        return f"cluster:{place.cluster}"
+
 
 _WHO = re.compile(r"(global|osd|mds|mon|mgr|client)(\.[\w.-]+)?(/(class|host|rack|root):[\w.-]+)?")
 _DAEMON = re.compile(r"(osd|mds|mon|mgr)\.\S+")

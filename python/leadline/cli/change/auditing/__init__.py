@@ -1,1 +1,0 @@
-"""`leadline tune audit`: what it is for, how hosts are asked, and what is printed."""

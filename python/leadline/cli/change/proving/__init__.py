@@ -1,1 +1,0 @@
-"""What a proof of settings needs beside its verb."""
