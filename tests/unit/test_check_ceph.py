@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 
 from leadline.check.judge import judge
-from leadline.check.reading.cluster import cluster_facts
-from leadline.check.reading.mds import mds_facts
+from leadline.check.reading.cluster import cluster_facts, mds_facts
 from leadline.check.rows import ROLES, Fact, rows
 from leadline.knowledge.releases import bad_releases, defects, release_in
 from leadline.observe.ceph.client import NotObservableError

@@ -21,10 +21,9 @@ from leadline.mounting.plan import NewMount, Option
 from leadline.observe.mounts.mountinfo import parse_mountinfo
 from leadline.store.reader import open_result
 from leadline.tuning.emitting import asking
-from leadline.tuning.emitting.bundle import bundle, holds_already
 from leadline.tuning.emitting.delivery import AskedValue, Emission, Rendered, carriers, evidence_of
 from leadline.tuning.emitting.mounts import present_mount
-from leadline.tuning.emitting.tools import TUNING_FORMATS
+from leadline.tuning.emitting.tools import TUNING_FORMATS, bundle, holds_already
 from leadline.tuning.settings import Setting, read_settings, settings
 from leadline.verdict.findings import proof_of
 from leadline.verdict.proofs.detection import ProofOutcome

@@ -6,7 +6,7 @@ import importlib
 
 import click
 
-# Each verb with a line of help; the module is `tune_VERB` and exports `command`.
+# Each verb with a line of help; the module is `tune_VERB` and exports `command`, but for `_ELSEWHERE`.
 _VERBS: tuple[tuple[str, str], ...] = (
     ("list", "List the known settings"),
     ("explain", "Explain a setting: effect, trade-offs, and who advises which value"),
@@ -20,6 +20,14 @@ _VERBS: tuple[tuple[str, str], ...] = (
     ("search", "Search values of settings for a study, and prove the best"),
 )
 
+_ELSEWHERE = {
+    "list": ("tune_list", "list_settings"),
+    "explain": ("tune_list", "explain"),
+    "confirm": ("tune_status", "confirm"),
+    "status": ("tune_status", "status"),
+    "revert": ("tune_status", "revert"),
+}
+
 
 class TuneVerbs(click.Group):
     """Commands by name, as the program's own verbs."""
@@ -30,8 +38,9 @@ class TuneVerbs(click.Group):
     def get_command(self, _context: click.Context, name: str) -> click.Command | None:
         if name not in dict(_VERBS):
             return None
-        command: click.Command = importlib.import_module(f"leadline.cli.change.tune_{name}").command
-        return command
+        module, function = _ELSEWHERE.get(name, (f"tune_{name}", "command"))
+        found: click.Command = getattr(importlib.import_module(f"leadline.cli.change.{module}"), function)
+        return found
 
     def format_commands(self, _context: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):

@@ -1,4 +1,4 @@
-"""`leadline tune list`: every setting in a line."""
+"""`leadline tune list`, the settings that are known, and `explain`, one of them in plain words."""
 
 from __future__ import annotations
 
@@ -12,6 +12,36 @@ from leadline.cli.console import echo, echo_text
 from leadline.cli.explain.paragraphs import say
 from leadline.errors import UsageError
 from leadline.tuning.settings import LAYERS, ROLES
+
+
+@click.command(short_help="Explain a setting: effect, trade-offs, and who advises which value")
+@click.argument("name", metavar="NAME")
+@settings_option
+@versions_options
+@click.option("--json", "as_json", is_flag=True, help="Print JSON of the format leadline.settings/1.")
+def explain(
+    name: str, own: Path | None, kernel_version: str | None, ceph_version: str | None, as_json: bool
+) -> None:
+    """Explain the setting NAME: default, range, trade-offs, effect, and whether a proof holds.
+
+    \b
+    leadline tune explain osd_op_num_shards
+    leadline tune explain allow_ec_optimizations --ceph 20.2.0
+    """
+    from leadline.tuning.fleet import LIST_FORMAT, setting_json
+    from leadline.tuning.messages import find_setting, paragraphs
+    from leadline.tuning.settings import settings_with
+    from leadline.verdict.diagnosis.causes import FIGURES, causes
+
+    versions = asked_versions(kernel_version, ceph_version)
+    one = find_setting(name, settings_with(own))
+    if as_json:
+        document = {"format": LIST_FORMAT, "settings": [setting_json(one, versions)]}
+        echo_text(json.dumps(document, indent=1))
+        return
+    titles = {cause.name: cause.title.partition(", {")[0] for cause in causes()}
+    for words in paragraphs(one, versions, FIGURES, titles):
+        say(words)
 
 
 @click.command(short_help="List the known settings")
@@ -35,7 +65,7 @@ from leadline.tuning.settings import LAYERS, ROLES
 @settings_option
 @versions_options
 @click.option("--json", "as_json", is_flag=True, help="Print JSON of the format leadline.settings/1.")
-def command(
+def list_settings(
     layers: tuple[str, ...],
     roles: tuple[str, ...],
     cause: str | None,

@@ -1,8 +1,9 @@
-"""`leadline tune status`: what is changed now, and what became of it since."""
+"""`leadline tune status`, `confirm` and `revert`: what was changed, keeping it, and putting it back."""
 
 from __future__ import annotations
 
 import time
+from dataclasses import asdict
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
@@ -11,11 +12,99 @@ import click
 from leadline.cli.change.tune_reach import TuneOptions, journal_meant, opened, system_options
 from leadline.cli.console import echo
 from leadline.cli.machine.lab_targets import print_json
+from leadline.cli.main import EXIT_FAILED, EXIT_GOOD
+from leadline.errors import UsageError
 from leadline.units import format_duration
 
 if TYPE_CHECKING:
     from leadline.tuning.changing.journal import TuningJournal
+    from leadline.tuning.changing.reverting import Reverted
     from leadline.tuning.changing.state import JournalledChange, JournalState, TuningRun
+
+
+@click.command(short_help="Revert changed settings")
+@click.option("--run", metavar="ID", default="", help="Revert only this apply.  [default: all]")
+@click.option("--force", is_flag=True, help="Revert also what somebody else changed since.")
+@click.option(
+    "--forget", is_flag=True, help="Give up changes that cannot be reverted, or that somebody else changed."
+)
+@click.option(
+    "--restart", is_flag=True, help="Restart daemons of this host that need it. A lab's daemons always are."
+)
+@system_options
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def revert(run: str, force: bool, forget: bool, restart: bool, which: TuneOptions, as_json: bool) -> int:
+    """Revert every changed setting, the last one first.
+
+    This works after a crash and after a reboot, from the journal alone. A setting that somebody else changed
+    since is named and left, and the exit code is 1.
+    """
+    from leadline.errors import UsageError
+    from leadline.tuning.changing.reverting import Reverted, revert
+
+    with opened(which, restart=restart) as (system, journal):
+        if run and run not in journal.state().runs:
+            raise UsageError(f"the journal has no run {run}", f"`{journal.command('status')}` lists them")
+        found = Reverted()
+        if journal.state().outstanding(run):
+            found = revert(
+                None, journal, run=run, force=force, forget=forget, restart=system.restart, wait_s=2.0
+            )
+            found.unwritten = found.unwritten or _say_ended(journal, run)
+    if as_json:
+        print_json({"format": "leadline.tune-revert/1", **asdict(found)})
+    else:
+        _print_reverted(found)
+    return EXIT_FAILED if found.left else EXIT_GOOD
+
+
+def _say_ended(journal: TuningJournal, run: str) -> str:
+    """A switch that still waits for a run then ends. Why that could not be said; "" where it was."""
+    state, unsaid = journal.state(), ""
+    for one in [run] if run else list(state.runs):
+        if not state.outstanding(one) and not state.runs[one].ended:
+            unsaid = journal.say_if_it_can("ended", run=one, how="put back: tune revert") or unsaid
+    return unsaid
+
+
+def _print_reverted(found: Reverted) -> None:
+    for words in found.back:
+        echo(f"put back: {words}")
+    for words in found.gone:
+        echo(f"gone: {words}")
+    for words in found.left:
+        echo(f"left: {words}", err=True)
+    if found.unwritten:
+        echo(
+            f"note: {found.unwritten}. Revert once more when it can be: until then it counts as changed.",
+            err=True,
+        )
+    if found.left:
+        echo("--force overwrites what others have set; --forget leaves it for good", err=True)
+    elif not found.back and not found.gone:
+        echo("nothing to put back")
+
+
+@click.command(short_help="Keep changes of --confirm-within")
+@system_options
+def confirm(which: TuneOptions) -> None:
+    """Keep the changes of `tune apply --confirm-within`. They can still be reverted: leadline tune revert."""
+    journal = journal_meant(which)
+    waiting = [
+        run
+        for run in journal.state().runs.values()
+        if run.confirm_by_s and not run.confirmed and not run.ended and journal.state().outstanding(run.id)
+    ]
+    if not waiting:
+        raise UsageError(
+            "nothing waits for being confirmed", f"`{journal.command('status')}` says what is in force"
+        )
+    with journal.locked(2.0):  # who is putting it back at this very moment has the last word
+        for run in waiting:
+            if journal.state().runs[run.id].ended:
+                raise UsageError(f"run {run.id} was just put back", "apply it again, and confirm sooner")
+            journal.say("confirmed", run=run.id)
+            echo(f"kept: {len(journal.state().outstanding(run.id))} changes of run {run.id}")
 
 
 @click.command(short_help="Show changed settings, and whether they are still in force")
@@ -24,7 +113,7 @@ if TYPE_CHECKING:
 )
 @system_options
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-def command(break_lock: str, which: TuneOptions, as_json: bool) -> None:
+def status(break_lock: str, which: TuneOptions, as_json: bool) -> None:
     """Show every change that is not reverted, whether it is still in force, and what waits for `tune
     confirm`.
 

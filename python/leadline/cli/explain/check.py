@@ -252,8 +252,7 @@ def _joined(found: list[Fact], more: Sequence[Fact], path: Path) -> list[Fact]:
 
 
 def _facts_of_cluster(lab: str | None, conf: Path | None) -> list[Fact]:
-    from leadline.check.reading.cluster import cluster_facts
-    from leadline.check.reading.mds import facts_of_cluster
+    from leadline.check.reading.cluster import cluster_facts, facts_of_cluster
     from leadline.check.rows import Fact
     from leadline.observe.ceph.client import NotObservableError, connect
     from leadline.observe.hang_guard import check_answers

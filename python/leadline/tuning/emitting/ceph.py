@@ -30,7 +30,7 @@ _ENCODED = re.compile(r"0[xXsS]|\"")  # setfattr(1)
 _NAME = re.compile(r"[A-Za-z0-9._/:-]+")  # of a pool, file system or section: none begins an option
 
 
-def deed(one: AskedValue) -> SettingDeed | None:
+def deed_of(one: AskedValue) -> SettingDeed | None:
     """The deed of a value, None where it is none of a command's. Raises NotCarriedError."""
     kind = one.setting.access.kind
     if ceph_option(one.setting):
@@ -157,7 +157,7 @@ def ceph(emission: Emission) -> Rendered:
 
 
 def _deed(one: AskedValue) -> SettingDeed:
-    found = deed(one)
+    found = deed_of(one)
     if found is None:
         raise NotCarriedError("no command of Ceph sets it")
     return found

@@ -1,19 +1,86 @@
-"""Settings for Salt, Ansible and Puppet: a state, a playbook, a manifest. Every format by its name."""
+"""All that a set of settings needs in one bundle, for Salt, Ansible and Puppet; every format by its name."""
 
 from __future__ import annotations
 
 import re
 import shlex
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from leadline.escapes import puppet_text, yaml_text
 from leadline.mounting.emit import ansible_task, salt_state
-from leadline.tuning.emitting.bundle import bundle, holds_already
-from leadline.tuning.emitting.ceph import ceph, cephadm
-from leadline.tuning.emitting.delivery import DeliveredFile, Emission, Rendered, SettingDeed, hashed
+from leadline.tuning.emitting import host_files
+from leadline.tuning.emitting.ceph import ceph, cephadm, deed_of
+from leadline.tuning.emitting.delivery import (
+    AskedValue,
+    DeliveredFile,
+    DeliveredMount,
+    Emission,
+    NotCarriedError,
+    NotEmitted,
+    Rendered,
+    SettingDeed,
+    carriers,
+    gather,
+    hashed,
+)
 from leadline.tuning.emitting.host_files import HEAD, grub, modprobe, sysctl, tuned, udev
-from leadline.tuning.emitting.mounts import form_text, fstab, systemd
+from leadline.tuning.emitting.mounts import delivered, form_text, fstab, systemd
+
+_FILES: Mapping[str, Callable[[Emission], Rendered]] = {
+    "sysctl": host_files.sysctl,
+    "udev": host_files.udev,
+    "modprobe": host_files.modprobe,
+    "systemd": host_files.tmpfiles,
+    "grub": host_files.grub,
+}
+
+
+@dataclass(frozen=True)
+class Bundle:
+    """All that can be brought about, and the rest."""
+
+    files: tuple[DeliveredFile, ...]
+    deeds: tuple[SettingDeed, ...]
+    mounts: tuple[DeliveredMount, ...]
+    left_out: tuple[NotEmitted, ...]
+
+
+def bundle(emission: Emission, form: str) -> Bundle:
+    """Each value as its native format has it; a kernel setting as a file and, for now, as a deed."""
+    kept, left = gather(emission.asked, form, _way)
+    of_mounts = [one for one, (native, _) in kept if native == "fstab"]
+    mounts, left_mounts = delivered(of_mounts, form, emission)
+    files: list[DeliveredFile] = []
+    left_files: list[NotEmitted] = []
+    for native, render in _FILES.items():
+        part = tuple(one for one, (name, _) in kept if name == native)
+        rendered = render(replace(emission, asked=part))
+        # A kernel setting is set by its own deed, which also finds what changed without the file.
+        files += [replace(file, effect=()) if native == "sysctl" else file for file in rendered.files]
+        left_files += rendered.left_out
+    deeds = tuple(found for _, (_, found) in kept if found is not None)
+    return Bundle(tuple(files), deeds, mounts, (*left, *left_mounts, *left_files))
+
+
+def _way(one: AskedValue) -> tuple[str, SettingDeed | None]:
+    """The native format and the deed."""
+    native = carriers(one.setting)[0]
+    if native == "ceph" and deed_of(one) is None:
+        raise NotCarriedError("no command sets it")
+    return native, deed_of(one)
+
+
+def holds_already(found: SettingDeed) -> str:
+    """A condition for `sh`: true where nothing has to be done."""
+    read, expected = shlex.join(found.read), shlex.quote(found.expected)
+    if found.match == "whole":
+        return f'set -f; set -- $({read} 2>/dev/null); test "$*" = {expected}'
+    if found.match == "part":
+        return f"{read} | grep -qF -e {expected}"
+    return f'seen=$({read}) && ! printf %s "$seen" | grep -qF -e {expected}'
+
 
 SALT_NAME = "leadline_tuning.sls"
 
