@@ -14,13 +14,13 @@ OFFERED: Mapping[str, tuple[str, str]] = {
     "kinds planned": ("leadline.workloads.planner", "PLANNERS"),
     "kinds judged": ("leadline.workloads.judge", "KINDS"),
     "figures of a document": ("leadline.published.store", "read_document"),
-    "stored workflows": ("leadline.workflows.store", "read_stored_workflows"),
+    "stored workflows": ("leadline.workflows.reading", "read_stored_workflows"),
     "checks of traces": ("leadline.tracing.store", "check_traces"),
     "findings of published figures": ("leadline.published.findings", "published_findings"),
     "findings of workflows": ("leadline.workflows.findings", "workflow_findings"),
     "findings of a trace": ("leadline.tracing.findings", "trace_findings"),
-    "comparisons of two traces": ("leadline.tracing.two_traces", "compare_traces"),
-    "differences of two traced programs": ("leadline.tracing.two_traces", "different_programs"),
+    "comparisons of two traces": ("leadline.tracing.findings", "compare_traces"),
+    "differences of two traced programs": ("leadline.tracing.findings", "different_programs"),
 }
 
 

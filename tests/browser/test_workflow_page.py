@@ -10,8 +10,7 @@ from devtools import Page
 from leadline.report import render
 from leadline.store.reader import open_result
 from leadline.verdict.findings import build_findings
-from leadline.workflows.reading import Operation, Workflow
-from leadline.workflows.store import write_workflows
+from leadline.workflows.reading import Operation, Workflow, write_workflows
 
 pytestmark = pytest.mark.browser
 S = 10**9

@@ -17,8 +17,7 @@ from leadline.published.document import read_published
 from leadline.published.store import write_published
 from leadline.tracing.store import create_trace_result
 from leadline.tracing.tables import ProcessRow, TraceTables
-from leadline.workflows.reading import Operation, Workflow
-from leadline.workflows.store import write_workflows
+from leadline.workflows.reading import Operation, Workflow, write_workflows
 
 START_NS = 1_767_225_600 * SECOND
 DATA = Path(__file__).parents[2] / "python" / "leadline" / "published" / "documents"

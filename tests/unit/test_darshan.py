@@ -30,11 +30,10 @@ from darshan_logs import (
 from leadline.errors import UsageError
 from leadline.store.reader import open_result
 from leadline.tracing.findings import trace_views
-from leadline.tracing.lives import ALL_RANKS
 from leadline.tracing.paths import STREAM
 from leadline.tracing.sources.darshan_tables import read_darshan
 from leadline.tracing.store import create_trace_result
-from leadline.tracing.tables import COUNTERS, TraceTables
+from leadline.tracing.tables import ALL_RANKS, COUNTERS, TraceTables
 from leadline.verdict.findings import build_findings
 
 MIB = 1 << 20

@@ -13,11 +13,10 @@ from leadline.analysis.models.law import Station, operations
 from leadline.analysis.models.simple import Protection
 from leadline.cli.main import run_command_line
 from leadline.errors import LeadlineError, SpecError, UsageError
-from leadline.simulation.crush import placed
 from leadline.simulation.demands import Demand, max_min, solve
 from leadline.simulation.model import SimulatedCluster, SimulatedWork, parse_work
 from leadline.simulation.parameters import catalogue, read_parameters
-from leadline.simulation.simulate import STANDING, simulate
+from leadline.simulation.simulate import STANDING, placed, simulate
 
 needs_crush = pytest.mark.skipif(shutil.which("crushtool") is None, reason="ceph-base is not installed")
 REPLICATED = Protection(copies=3)

@@ -17,8 +17,15 @@ from leadline.analysis.models.simple import Protection
 from leadline.cli.main import leadline
 from leadline.cli.predict.sized import answer_words, state_lines
 from leadline.errors import SpecError
-from leadline.sizing.degraded import DegradedDesign, degraded
-from leadline.sizing.designs import PerDeviceRate, design_of, designs, device_times, lacks
+from leadline.sizing.designs import (
+    DegradedDesign,
+    PerDeviceRate,
+    degraded,
+    design_of,
+    designs,
+    device_times,
+    lacks,
+)
 from leadline.sizing.hardware import GOODPUT, Catalogue, read_catalogue
 from leadline.sizing.moved import Inputs
 from leadline.sizing.request import AskedSizing

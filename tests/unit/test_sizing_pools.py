@@ -12,8 +12,7 @@ from leadline.analysis.models.simple import Protection
 from leadline.cli.main import leadline
 from leadline.errors import SpecError
 from leadline.lab.network.topology_file import read_topology
-from leadline.sizing.degraded import degraded
-from leadline.sizing.designs import design_of, designs, lacks
+from leadline.sizing.designs import degraded, design_of, designs, lacks
 from leadline.sizing.hardware import GOODPUT, Catalogue, read_catalogue
 from leadline.sizing.moved import Inputs, sensitivity
 from leadline.sizing.request import AskedSizing

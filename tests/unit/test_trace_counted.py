@@ -16,7 +16,6 @@ from leadline.report.first_screen import lines_of, screen_of
 from leadline.report.redact import redacted
 from leadline.store.reader import open_result
 from leadline.tracing.findings import trace_views
-from leadline.tracing.lives import ALL_RANKS, by_life, lives, ranks_behind
 from leadline.tracing.mapped import named_places
 from leadline.tracing.model import TraceView
 from leadline.tracing.paths import (
@@ -28,7 +27,7 @@ from leadline.tracing.paths import (
     told,
 )
 from leadline.tracing.store import create_trace_result
-from leadline.tracing.tables import TraceTables
+from leadline.tracing.tables import ALL_RANKS, TraceTables, by_life, lives, ranks_behind
 from leadline.verdict.findings import build_findings
 from leadline.verdict.model import Findings
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from trace_tables import process
 
-from leadline.tracing.unseen import unseen, unseen_words
+from leadline.tracing.figures import unseen, unseen_words
 from leadline.verdict.codes.catalogue import catalogue
 
 THRESHOLDS = catalogue()["bytes_unseen"].thresholds

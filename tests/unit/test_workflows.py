@@ -24,8 +24,7 @@ from leadline.report.renderers.terminal import show
 from leadline.store.reader import open_result
 from leadline.verdict.model import FigureTable, Findings
 from leadline.workflows.findings import workflow_findings
-from leadline.workflows.reading import Operation, Workflow, parse_moment, read_workflows
-from leadline.workflows.store import write_workflows
+from leadline.workflows.reading import Operation, Workflow, parse_moment, read_workflows, write_workflows
 
 DATA = Path(__file__).parents[1] / "data" / "opencast"
 DAY_NS = 86_400 * 10**9

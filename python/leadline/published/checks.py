@@ -13,13 +13,18 @@ from leadline.published.document import COUNTS, DocumentColumn, DocumentRow, Doc
 from leadline.published.figures import (
     REPEAT_KEYS,
     Doubt,
+    Range,
     Tested,
     address,
+    agrees,
     as_range,
     column_of_kind,
+    compare,
     deviation,
+    evaluate,
     figure_range,
     find,
+    fold,
     groups,
     is_summary,
     kinds_of,
@@ -28,7 +33,6 @@ from leadline.published.figures import (
     span,
     words,
 )
-from leadline.published.formula import Range, agrees, compare, evaluate, fold
 from leadline.yamlio.figures import DAY_S
 
 # (kind, formula of other kinds, its words). By definition, but for Little: Operations Research 9 (1961).

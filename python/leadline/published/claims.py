@@ -13,7 +13,10 @@ from leadline.published.figures import (
     SYSTEM_KEY,
     Doubt,
     Named,
+    Range,
+    agrees,
     deviation,
+    evaluate,
     find,
     is_summary,
     kinds_of,
@@ -21,7 +24,6 @@ from leadline.published.figures import (
     plain,
     words,
 )
-from leadline.published.formula import Range, agrees, evaluate
 from leadline.units import format_number
 from leadline.yamlio.figures import Figure
 

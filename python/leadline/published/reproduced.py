@@ -12,8 +12,7 @@ from typing import Any
 
 from leadline.analysis.models import simple as models
 from leadline.published.document import COUNTS, DocumentColumn, DocumentRow, DocumentTable, Published
-from leadline.published.figures import column_of_kind, groups, is_summary, kinds_of, plain, words
-from leadline.published.formula import Range
+from leadline.published.figures import Range, column_of_kind, groups, is_summary, kinds_of, plain, words
 from leadline.units import NO_VALUE, format_size
 from leadline.verdict.model import Cell, Findings
 from leadline.verdict.sections.section import TextTable

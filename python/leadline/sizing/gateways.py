@@ -10,7 +10,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from leadline.sizing.degraded import flow_of
+from leadline.sizing.designs import flow_of
 from leadline.sizing.hardware import ClientFlow
 from leadline.sizing.request import HOURS, AskedSizing
 from leadline.units import format_number, format_rate

@@ -6,8 +6,15 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 from leadline.errors import UsageError
-from leadline.sizing.degraded import DegradedDesign, degraded, states_of
-from leadline.sizing.designs import Design, design_of, designs, every_design
+from leadline.sizing.designs import (
+    DegradedDesign,
+    Design,
+    degraded,
+    design_of,
+    designs,
+    every_design,
+    states_of,
+)
 from leadline.sizing.hardware import Catalogue
 from leadline.sizing.request import AskedSizing, Population, WorkedOut, protection_of, quantity
 

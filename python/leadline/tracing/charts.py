@@ -7,11 +7,10 @@ from dataclasses import replace
 
 from leadline import units
 from leadline.tracing.figures import Share
-from leadline.tracing.lives import by_life
 from leadline.tracing.mapped import LOOKED_AT, USER, others_words
 from leadline.tracing.messages import WORDS
 from leadline.tracing.model import TraceCopy, TraceProcess, TraceView
-from leadline.tracing.tables import KINDS
+from leadline.tracing.tables import KINDS, by_life
 from leadline.units import NO_VALUE, printable
 from leadline.verdict.sections.charts import (
     CountBars,

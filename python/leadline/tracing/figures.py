@@ -1,10 +1,11 @@
-"""Where a traced program's time went, and how fast its bytes moved. Definitions: docs/trace.md.
+"""Where a traced program's time went, how fast its bytes moved, and which bytes went past the tracer.
 
-Two definitions of a share exist, and each figure says which it follows. Darshan's divides the seconds of its
-files by run time times processes. Ours, where the source gives seconds by process, divides by process time:
-a process counts while it lives and has no living child (it waits for that then), but never for less than it
-spent in I/O. For one process both have the same denominator. What is left over, the rest, is computing as
-far as a CPU ran meanwhile, and else waiting (`slowest.py`).
+Definitions: docs/trace.md. Two of a share exist, and each figure says which it follows. Darshan's divides the
+seconds of its files by run time times processes. Ours, where the source gives seconds by process, divides by
+process time: a process counts while it lives and has no living child (it waits for that then), but never for
+less than it spent in I/O. For one process both have the same denominator. What is left over, the rest, is
+computing as far as a CPU ran meanwhile, and else waiting (`slowest.py`). The kernel counts every byte that a
+process's calls read and write (/proc/PID/io): what is in its count only went past the tracer.
 """
 
 from __future__ import annotations
@@ -14,10 +15,57 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
-from leadline.tracing.lives import by_life
+from leadline import units
 from leadline.tracing.paths import STREAM
 from leadline.tracing.slowest import Rest, rest_of, rests_together
-from leadline.tracing.tables import KINDS, ProcessRow, TraceTables
+from leadline.tracing.tables import KINDS, ProcessRow, TraceTables, by_life
+
+_NAMED = 3
+
+
+@dataclass(frozen=True)
+class Unseen:
+    """Of one process: bytes in the kernel's count beyond what was recorded; below 0 for fewer."""
+
+    process: int
+    pid: int
+    executable: str
+    read: int
+    written: int
+
+
+def unseen(processes: Sequence[ProcessRow], thresholds: Mapping[str, float]) -> tuple[Unseen, ...]:
+    """The processes whose counts differ by more than `thresholds` bear, the worst first.
+
+    `thresholds` are `read_bytes` and `written_bytes`. A process of which the kernel was not asked, as it was
+    killed, is not among them.
+    """
+    found = [
+        Unseen(row.process, row.pid, row.executable, row.unseen_read or 0, row.unseen_written or 0)
+        for row in processes
+        if abs(row.unseen_read or 0) > thresholds["read_bytes"]
+        or abs(row.unseen_written or 0) > thresholds["written_bytes"]
+    ]
+    return tuple(sorted(found, key=lambda item: (-abs(item.read) - abs(item.written), item.process)))
+
+
+def unseen_words(found: Sequence[Unseen]) -> str:
+    """How much, and whose."""
+    said = [_one(item) for item in found[:_NAMED]]
+    if len(found) > _NAMED:
+        more = len(found) - _NAMED
+        said.append(f"and {more:,} more {'process' if more == 1 else 'processes'}")
+    return "; ".join(said)
+
+
+def _one(item: Unseen) -> str:
+    parts = [
+        f"{units.format_size(abs(value))} {'more' if value > 0 else 'less'} {what}"
+        for value, what in ((item.read, "read"), (item.written, "written"))
+        if value
+    ]
+    return f"{item.executable} (pid {item.pid}): {' and '.join(parts)} than was recorded"
+
 
 RESTS = ("compute", "wait", "rest")
 OVERLAPPED = "I/O overlapped: what was computed meanwhile is not known"

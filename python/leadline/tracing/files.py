@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 
 from leadline.in_memory import duckdb_in_memory
 from leadline.tracing.figures import RESTS, Shares, Speeds, copy_seconds, times_known
-from leadline.tracing.lives import by_life, lives, ranks_behind
 from leadline.tracing.mapped import (
     ANCESTORS_SQL,
     LOOKED_AT,
@@ -34,6 +33,9 @@ from leadline.tracing.tables import (
     TIMES,
     ProcessRow,
     TraceTables,
+    by_life,
+    lives,
+    ranks_behind,
 )
 
 if TYPE_CHECKING:

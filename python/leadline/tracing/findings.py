@@ -1,4 +1,7 @@
-"""From a stored trace to findings: what was lost first, then where the time went and what to change."""
+"""From a stored trace to findings: what was lost first, then where the time went and what to change.
+
+Two traces are compared by figures and ratios without verdicts, since one trial of each has no interval.
+"""
 
 from __future__ import annotations
 
@@ -6,11 +9,13 @@ import json
 import re
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from leadline import units
 from leadline.analysis.metrics import PROGRAM_METRICS, merged_distribution
 from leadline.errors import ResultError, UsageError
+from leadline.foreign import UNTOUCHED, reading
 from leadline.store.reader import Result
 from leadline.tracing import messages as trace_texts
 from leadline.tracing.figures import (
@@ -22,28 +27,166 @@ from leadline.tracing.figures import (
     copy_seconds,
     shares,
     speeds,
+    unseen,
+    unseen_words,
     wall_seconds,
 )
 from leadline.tracing.files import FileCost, FileTally, access_sizes, calls_of, files_by_cost, tally, views
-from leadline.tracing.lives import ALL_RANKS, by_life, lives
 from leadline.tracing.mapped import Mapped, faults_major, mapped_files, mapped_size
+from leadline.tracing.messages import cost_words, said, statements
 from leadline.tracing.model import RuleUnasked, TraceCopy, TraceFinding, TraceProcess, TraceView
 from leadline.tracing.rules import apply, rules, unasked
 from leadline.tracing.sections import trace_answer, trace_frame, trace_sections
 from leadline.tracing.slowest import slowest_process
 from leadline.tracing.store import (
+    TracedProgram,
+    differences,
     has_segments,
+    read_processes,
     read_trace_without_segments,
     segment_batches,
+    stored_program,
     traced_trials,
 )
-from leadline.tracing.tables import KINDS, ProcessRow, TraceTables, command_words
+from leadline.tracing.tables import (
+    ALL_RANKS,
+    KINDS,
+    ProcessRow,
+    TraceTables,
+    by_life,
+    command_list,
+    command_words,
+    lives,
+)
 from leadline.tracing.times import COLUMNS, OverTime, over_time, over_time_of_heat
-from leadline.tracing.unseen import unseen, unseen_words
 from leadline.verdict.certainty import weighed
 from leadline.verdict.codes.catalogue import catalogue
-from leadline.verdict.model import Cell, Code, Curve, Findings, Quantity, Validity, worst
+from leadline.verdict.model import Cell, Code, Comparison, Curve, Findings, Quantity, Validity, worst
 from leadline.verdict.private import ARGUMENT, COMMAND, FILE, PATH, private_texts
+
+_DONE = {"read": "reading", "write": "writing", "meta": "metadata", "sync": "syncs"}
+
+
+@dataclass(frozen=True)
+class TraceCause:
+    """A rule that held. `share` is the most of the run that it costs, None where the trace has no times."""
+
+    finding: TraceFinding
+    share: float | None
+    words: str
+
+    @property
+    def evidence(self) -> str:
+        """The costliest places."""
+        return "; ".join(self.finding.examples)
+
+
+@dataclass(frozen=True)
+class TraceDiagnosed:
+    """One trial of a trace. `open` are rules that no record could answer, `uses` the shares of the time.
+
+    `outcome` is `named`, `nothing` (every rule was asked, or said why not, and none holds) or `unusable`.
+    """
+
+    cell: Cell
+    outcome: str
+    named: tuple[TraceCause, ...] = ()
+    behind: tuple[TraceCause, ...] = ()
+    open: tuple[RuleUnasked, ...] = ()
+    uses: tuple[tuple[str, float | None], ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+def diagnose_trace(result: Result) -> tuple[TraceDiagnosed, ...]:
+    """Each trial of a trace, imported ones too. Segments and histograms are not read."""
+    with reading(result.path, UNTOUCHED):
+        views, cells = trace_cells(result, with_charts=False)
+        return tuple(_diagnosed(view, cell) for view, cell in zip(views, cells, strict=True))
+
+
+def _diagnosed(view: TraceView, cell: Cell) -> TraceDiagnosed:
+    cautions = tuple(one.text for one in statements(view, cell.id) if one.tone == "caution")
+    if not view.processes:
+        return TraceDiagnosed(cell, "unusable", notes=cautions)
+    first = said(view)
+    return TraceDiagnosed(
+        cell,
+        "named" if first else "nothing",
+        tuple(_cause(item, view) for item in first),
+        tuple(_cause(item, view) for item in view.findings if item not in first),
+        view.unasked,
+        (
+            *((_DONE[kind], getattr(view.whole, kind)) for kind in KINDS),
+            ("computing", view.whole.compute),
+            ("waiting", view.whole.wait),
+        ),
+        cautions,
+    )
+
+
+def _cause(item: TraceFinding, view: TraceView) -> TraceCause:
+    return TraceCause(item, _share(item, view), cost_words(item, view))
+
+
+def _share(item: TraceFinding, view: TraceView) -> float | None:
+    """Of the run where its length is known, else of all process time."""
+    if item.cost_s is None:
+        return None
+    runs = [copy.run_s for copy in view.copies if copy.run_s is not None]
+    run_s = max(runs, default=view.speeds.wall_s or 0.0)
+    if item.saves_s is not None and run_s > 0:
+        return min(item.saves_s / run_s, 1.0)
+    return min(item.cost_s / view.whole.base_s, 1.0) if view.whole.base_s > 0 else None
+
+
+_ALONE = "one trial of each: a ratio without an interval, so that no verdict is given"
+
+
+def compare_traces(
+    base: Result, other: Result, metrics: Sequence[str], margin: float
+) -> tuple[Comparison, ...]:
+    """The figures of `other` against those of `base`, trial by trial in their order."""
+    sides = [trace_findings(result, with_charts=False).cells for result in (base, other)]
+    return tuple(
+        _compare(first, second, metric, margin)
+        for first, second in zip(*sides, strict=False)
+        for metric in (metrics or tuple(first.metrics))
+        if metric in first.metrics and metric in second.metrics
+    )
+
+
+def _compare(first: Cell, second: Cell, metric: str, margin: float) -> Comparison:
+    before, after = first.metrics[metric].value, second.metrics[metric].value
+    work = first.work if first.work == second.work else f"{first.work}, {second.work}"
+    return Comparison(
+        work=work,
+        metric=metric,
+        base=f"A:{first.target}",
+        other=f"B:{second.target}",
+        ratio=after / before if before and after is not None else None,
+        low=None,
+        high=None,
+        blocks=1,
+        verdict="undecided",
+        margin=margin,
+        assumption=_ALONE,
+        validity=worst([first.validity.state, second.validity.state]),
+        values=(first.metrics[metric], second.metrics[metric]),
+    )
+
+
+def different_programs(base: Result, other: Result) -> tuple[str, ...]:
+    """What the reader must know before any ratio: that they are not of one program, or that nobody knows."""
+    return tuple(differences(_program(base), _program(other)))
+
+
+def _program(result: Result) -> TracedProgram:
+    """What its first process became."""
+    trials = traced_trials(result)
+    rows = read_processes(result, trials[0]) if trials else ()
+    whole = by_life(rows)[:1]
+    return stored_program(result.manifest, command_list(whole[0][-1].command) if whole else ())
+
 
 FILES_SHOWN = 100
 ROWS_OF_HEAT = 24  # processes that get a row of their own in the heat maps

@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from leadline import units
-from leadline.tracing.figures import Share
+from leadline.tracing.figures import Share, unseen_words
 from leadline.tracing.mapped import mapped_words, others_words
 from leadline.tracing.model import TraceFinding, TraceView
 from leadline.tracing.rules import limits
 from leadline.tracing.slowest import CAUSES
 from leadline.tracing.tables import KINDS, LAST_SEEN
-from leadline.tracing.unseen import unseen_words
 from leadline.verdict.model import Statement
 
 WORDS = {

@@ -8,12 +8,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from leadline.tracing.figures import Share, Speeds
+from leadline.tracing.figures import Share, Speeds, Unseen
 from leadline.tracing.files import FileCost, FileTally
 from leadline.tracing.mapped import Mapped
 from leadline.tracing.slowest import SlowestProcess
 from leadline.tracing.times import CallTotal, OverTime
-from leadline.tracing.unseen import Unseen
 
 
 @dataclass(frozen=True)

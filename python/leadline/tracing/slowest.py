@@ -14,8 +14,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from leadline.tracing.lives import by_life
-from leadline.tracing.tables import KINDS, ProcessRow, TraceTables, command_words
+from leadline.tracing.tables import KINDS, ProcessRow, TraceTables, by_life, command_words
 
 # Causes of waiting. `unseen` is calls on files that the tracer did not see, as the loader's before the tracer
 # begins.

@@ -17,8 +17,7 @@ from leadline.verdict.comparisons.deciding import correction_words, outcome_of
 from leadline.verdict.model import FigureRow, FigureTable, Findings, Outcome, Quantity, Statement
 from leadline.verdict.private import HOST, private_texts
 from leadline.verdict.sections.section import Frame, stages_section
-from leadline.workflows.reading import Operation, Workflow
-from leadline.workflows.store import read_stored_workflows
+from leadline.workflows.reading import Operation, Workflow, read_stored_workflows
 from leadline.workflows.tables import (
     Run,
     at_fault,

@@ -1,19 +1,61 @@
-"""Workflows of a media platform (Opencast) with the times of their operations, read from what it answers.
+"""Workflows of a media platform (Opencast) with the times of their operations: read, and kept in a result.
 
 Three forms are known: the external API's JSON, the internal service's JSON, and its XML. What a workflow
-does not say is None, never 0.
+does not say is None, never 0. A result keeps them as plain JSON.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+import hashlib
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
+from leadline.durable import write_whole
 from leadline.errors import SpecError
-from leadline.foreign import DEPTH_MAX, parse_json, reason_of
+from leadline.foreign import DEPTH_MAX, parse_json, read_plain, reading, reason_of
+from leadline.store.files import WORKFLOWS, storing
+from leadline.store.reader import KIND_WORKFLOWS, Result
+from leadline.store.writer import create_result
+
+FORMAT = "leadline.workflows/1"
+_BYTES_MAX = 1 << 30
+
+
+def write_workflows(
+    path: Path, workflows: Sequence[Workflow], details: Mapping[str, Any], now_ns: Callable[[], int]
+) -> None:
+    """Make the result directory. Raises UsageError where it exists."""
+    data = json.dumps({"format": FORMAT, "workflows": [asdict(one) for one in workflows]}, indent=1).encode()
+    digest = hashlib.sha256(data).hexdigest()
+    manifest = {"kind": KIND_WORKFLOWS, "id": digest[:8], "sha256": digest, **details}
+    writer = create_result(path, manifest, now_ns)
+    try:
+        with storing(path):
+            write_whole(path / WORKFLOWS, data)
+        writer.journal("imported", kind=KIND_WORKFLOWS, sha256=digest)
+    finally:
+        writer.close()
+
+
+def read_stored_workflows(result: Result) -> tuple[Workflow, ...]:
+    """The workflows of a result; ResultError when the file is not the one that was imported."""
+    file = result.path / WORKFLOWS
+    with reading(file, "import the workflows again"):
+        data = read_plain(file, _BYTES_MAX)
+        if hashlib.sha256(data).hexdigest() != result.manifest.get("sha256"):
+            raise ValueError("it was changed after the import")
+        from pydantic import TypeAdapter
+
+        found = parse_json(data)
+        if not isinstance(found, dict) or found.get("format") != FORMAT:
+            raise ValueError(f"it is not of the format {FORMAT}")
+        return TypeAdapter(tuple[Workflow, ...]).validate_python(found.get("workflows"))
+
 
 _REMEDY = "give the answer of /api/workflows/ID?withoperations=true, or of /workflow/instance/ID.json or .xml"
 _MS = 1_000_000

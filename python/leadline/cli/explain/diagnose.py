@@ -30,7 +30,7 @@ from leadline.units import quoted
 
 if TYPE_CHECKING:
     from leadline.store.reader import Result
-    from leadline.tracing.diagnosed import TraceCause, TraceDiagnosed
+    from leadline.tracing.findings import TraceCause, TraceDiagnosed
     from leadline.verdict.diagnosis.ceilings import RateCeilings
     from leadline.verdict.diagnosis.judge import CauseNamed, Diagnosed
     from leadline.verdict.diagnosis.results import CellDiagnosed
@@ -53,7 +53,7 @@ def refuse_for_trace(asked: Mapping[str, object]) -> None:
 
 def of_trace(result: Result, *, figures: bool, as_json: bool) -> None:
     """Print the diagnosis of each of its trials."""
-    from leadline.tracing.diagnosed import diagnose_trace
+    from leadline.tracing.findings import diagnose_trace
 
     found = diagnose_trace(result)
     if as_json:

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 def csv_text(inputs: Inputs, front: Sequence[Design]) -> str:
     """A row a design, in base units; what is not known is empty."""
-    from leadline.sizing.degraded import WORDS
+    from leadline.sizing.designs import WORDS
     from leadline.sizing.moved import degraded_of
 
     text = io.StringIO()
@@ -121,9 +121,8 @@ def command(
     from leadline.cli.gate_options import read_required_with_places
     from leadline.cli.predict.measured import measured_in
     from leadline.cli.predict.populations import with_works
-    from leadline.cli.predict.sized import beside_findings, sizing_findings
+    from leadline.cli.predict.sized import beside_findings, design_json, document, sizing_findings
     from leadline.sizing.designs import designs
-    from leadline.sizing.document import design_json, document
     from leadline.sizing.moved import Inputs, changed
 
     if (compare or what_if) and (out or table or page or design):

@@ -126,8 +126,7 @@ def opencast(
     from leadline._core import version
     from leadline.store.reader import open_result
     from leadline.workflows.findings import workflow_findings
-    from leadline.workflows.reading import parse_moment
-    from leadline.workflows.store import write_workflows
+    from leadline.workflows.reading import parse_moment, write_workflows
 
     _refuse_existing(out)
     change_ns = None if since_change is None else parse_moment(since_change, "--since-change")
@@ -327,8 +326,8 @@ def _store_trace(tables: TraceTables, sources: tuple[Path, ...], kind: str, out:
     """Make the result, then say first what its source did not keep."""
     from leadline._core import version
     from leadline.report.format import printable
-    from leadline.tracing.lives import by_life
     from leadline.tracing.store import create_trace_result
+    from leadline.tracing.tables import by_life
 
     path = place_for(out, "trace")
     details: dict[str, Any] = {

@@ -25,7 +25,6 @@ from leadline.foreign import parse_json, reading
 from leadline.interpreter import module_command, module_environment
 from leadline.observe.hang_guard import temporary_directory
 from leadline.store.making import temporary
-from leadline.tracing.lives import ALL_RANKS
 from leadline.tracing.paths import is_stream_by_name, renamed
 from leadline.tracing.sources.darshan_columns import (
     PREFIXES,
@@ -36,6 +35,7 @@ from leadline.tracing.sources.darshan_columns import (
 )
 from leadline.tracing.sources.darshan_reader import COUNTED, TRACED, old_version
 from leadline.tracing.tables import (
+    ALL_RANKS,
     OWN_COUNTERS,
     ProcessRow,
     TraceLatencyRow,

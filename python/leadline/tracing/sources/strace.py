@@ -34,8 +34,7 @@ from leadline.tracing.sources.strace_lines import (
     head,
     raw,
 )
-from leadline.tracing.sources.strace_processes import BIRTHS, EXECS, Process
-from leadline.tracing.sources.strace_world import World, call_kinds
+from leadline.tracing.sources.strace_world import BIRTHS, EXECS, Process, World, call_kinds
 from leadline.tracing.tables import (
     COUNTERS,
     KINDS,

@@ -7,15 +7,17 @@ import re
 
 from leadline.tracing.counters import FileCounters, is_reference
 from leadline.tracing.sources.strace_lines import Call, c_number, descriptor, first_descriptor, split, text
-from leadline.tracing.sources.strace_processes import (
+from leadline.tracing.sources.strace_world import (
     BIRTHS,
     EXECS,
+    CallKind,
     Description,
     Process,
     Submitted,
+    World,
+    call_kinds,
     is_file,
 )
-from leadline.tracing.sources.strace_world import CallKind, World, call_kinds
 
 _IOV_LENGTH = re.compile(r"iov_len=(\d+)")
 _FILE_SIZE = re.compile(r"\bst_size=(\d+)")
