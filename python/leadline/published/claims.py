@@ -49,6 +49,16 @@ class Judged:
     rests_on: tuple[str, ...]
     by_others: tuple[str, ...] = ()
 
+    @property
+    def text(self) -> str:
+        """The document's sentence."""
+        return self.claim.text
+
+    @property
+    def claimed(self) -> str | None:
+        """Its figure as it is published, where it has one."""
+        return self.claim.published.words if self.claim.published else None
+
 
 def judge_claims(published: Published, doubts: Sequence[Doubt]) -> tuple[Judged, ...]:
     """Every claim against its tables; `doubts` are those of the figures that it may use."""

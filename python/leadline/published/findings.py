@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from leadline.published.checks import derived, oddities, tested
@@ -27,16 +27,6 @@ from leadline.verdict.sections.section import (
 
 
 @dataclass(frozen=True)
-class PublishedTable:
-    """A table of a document as it was published."""
-
-    name: str
-    title: str
-    headings: tuple[str, ...]
-    rows: tuple[tuple[Marked, ...], ...]
-
-
-@dataclass(frozen=True)
 class PublishedDoubt:
     """What does not agree, or is limited by something else than storage; `number` counts from 1."""
 
@@ -48,26 +38,13 @@ class PublishedDoubt:
 
 
 @dataclass(frozen=True)
-class PublishedClaim:
-    """A sentence of the document, what its tables say, and what it rests on."""
-
-    text: str
-    section: str
-    published: str | None
-    computed: str
-    agrees: bool
-    notes: tuple[str, ...]
-    rests_on: tuple[str, ...]
-
-
-@dataclass(frozen=True)
 class PublishedView:
     """A document's figures, recomputed: `tested` of them could be, `agreed` did."""
 
     source: str
-    tables: tuple[PublishedTable, ...]
+    tables: tuple[TextTable, ...]
     doubts: tuple[PublishedDoubt, ...]
-    claims: tuple[PublishedClaim, ...]
+    claims: tuple[Judged, ...]
     derived: tuple[str, ...]
     tested: int
     agreed: int
@@ -95,14 +72,13 @@ def published_sections(view: PublishedView) -> tuple[Section, ...]:
     judged = Words(doubts, none=nothing, style="numbered", anchor="doubt")
     claims = Words(tuple(_claim_item(claim) for claim in view.claims), style="articles")
     derived = Words(tuple(Item(line) for line in view.derived), "What the document lets one compute")
-    tables = tuple(_text_table(table) for table in view.tables)
     return (
         Section("doubts", "Doubts", (judged,), json={"published": _document(view)}, in_csv=False),
         Section("claims", "Claims, and what they rest on", (claims,), "Claims", json={}, in_csv=False),
         Section(
             "tables",
             "The tables as published",
-            (*tables, *((derived,) if view.derived else ())),
+            (*view.tables, *((derived,) if view.derived else ())),
             "Tables",
             json={},
             in_csv=False,
@@ -117,15 +93,14 @@ def published_answer(title: str, head: str, view: PublishedView) -> StudyAnswer:
     """
     doubts = tuple(f"[{doubt.number}] {doubt.title}: {doubt.text}" for doubt in view.doubts)
     rows = tuple(
-        (claim.text, claim.published or "", claim.computed, "agrees" if claim.agrees else "DOES NOT AGREE")
+        (claim.text, claim.claimed, claim.computed, "agrees" if claim.agrees else "DOES NOT AGREE")
         for claim in view.claims
-        if claim.published is not None
+        if claim.claimed is not None
     )
     heads = ("claim", "claimed", "tables give", "")
     table = TextTable("Claims", heads, rows, brief=_CLAIMS) if rows else None
     if table is None and view.tables:
-        first = view.tables[0]
-        table = TextTable(first.title, first.headings, first.rows, brief=_CLAIMS)
+        table = replace(view.tables[0], brief=_CLAIMS, spaced=False)
     return StudyAnswer(
         question=f"Do the figures of \u201c{title}\u201d agree with each other?",
         text=f"{head} Nothing of them was measured here.",
@@ -134,20 +109,13 @@ def published_answer(title: str, head: str, view: PublishedView) -> StudyAnswer:
     )
 
 
-def _claim_item(claim: PublishedClaim) -> Item:
+def _claim_item(claim: Judged) -> Item:
+    """A claim with its verdict."""
     basis = tuple(f"rests on {one}" for one in claim.rests_on)
-    return Item(claim_words(claim), claim.text, doubtful=not claim.agrees, notes=claim.notes, details=basis)
-
-
-def _text_table(table: PublishedTable) -> TextTable:
-    return TextTable(table.title, table.headings, table.rows, spaced=True)
-
-
-def claim_words(claim: PublishedClaim) -> str:
-    """A claim with its verdict, on one line."""
-    said = f"{claim.published} is claimed; " if claim.published else ""
-    verdict = "" if claim.published is None else "agrees: " if claim.agrees else "DOES NOT AGREE: "
-    return f"{verdict}{said}the tables give {claim.computed}"
+    said = f"{claim.claimed} is claimed; " if claim.claimed else ""
+    verdict = "" if claim.claimed is None else "agrees: " if claim.agrees else "DOES NOT AGREE: "
+    words = f"{verdict}{said}the tables give {claim.computed}"
+    return Item(words, claim.text, doubtful=not claim.agrees, notes=claim.notes, details=basis)
 
 
 def _document(view: PublishedView) -> dict[str, Any]:
@@ -157,23 +125,14 @@ def _document(view: PublishedView) -> dict[str, Any]:
         "tested": view.tested,
         "agreed": view.agreed,
         "tolerance": view.tolerance,
-        "doubts": [
-            {
-                "number": d.number,
-                "code": d.code,
-                "title": d.title,
-                "text": d.text,
-                "evidence": list(d.evidence),
-            }
-            for d in view.doubts
-        ],
+        "doubts": [asdict(doubt) for doubt in view.doubts],
         "claims": [
             {
                 "text": claim.text,
-                "section": claim.section,
-                "published": claim.published,
+                "section": claim.claim.section,
+                "published": claim.claimed,
                 "computed": claim.computed,
-                "agrees": claim.agrees if claim.published is not None else None,
+                "agrees": claim.agrees if claim.claimed is not None else None,
                 "notes": list(claim.notes),
                 "rests_on": list(claim.rests_on),
             }
@@ -232,7 +191,7 @@ def _view(
         source=", ".join(document.source.values()),
         tables=tuple(_table(table, doubts) for table in document.tables),
         doubts=tuple(doubt for doubt, _ in doubts),
-        claims=tuple(_claim(item) for item in claims),
+        claims=tuple(claims),
         derived=derived(document),
         tested=len(checks),
         agreed=sum(1 for check in checks if check.doubt is None),
@@ -300,14 +259,14 @@ def _numbered(doubts: Sequence[Doubt]) -> _Numbered:
     ]
 
 
-def _table(table: DocumentTable, doubts: _Numbered) -> PublishedTable:
+def _table(table: DocumentTable, doubts: _Numbered) -> TextTable:
     units = [f"{c.name.replace('_', ' ')}{_unit_words(c)}" for c in table.columns]
     rows = []
     for row in table.rows:
         levels = [Marked(level) for _, level in row.keys]
         rows.append((*levels, *(_entry(table, row, column, doubts) for column in table.columns)))
     heads = [key.replace("_", " ") for key in table.keys]
-    return PublishedTable(table.name, table.section or table.name, (*heads, *units), tuple(rows))
+    return TextTable(table.section or table.name, (*heads, *units), tuple(rows), spaced=True)
 
 
 def _unit_words(column: DocumentColumn) -> str:
@@ -320,19 +279,6 @@ def _entry(table: DocumentTable, row: DocumentRow, column: DocumentColumn, doubt
         return Marked("-")
     here = address(table, row, column.name)
     return Marked(figure.text, tuple(doubt.number for doubt, places in doubts if here in places))
-
-
-def _claim(item: Judged) -> PublishedClaim:
-    said = item.claim.published
-    return PublishedClaim(
-        text=item.claim.text,
-        section=item.claim.section,
-        published=said.words if said else None,
-        computed=item.computed,
-        agrees=item.agrees,
-        notes=item.notes,
-        rests_on=item.rests_on,
-    )
 
 
 def _cells(document: Published, doubts: _Numbered) -> list[Cell]:
@@ -384,7 +330,7 @@ def _validity(table: DocumentTable, row: DocumentRow, doubts: _Numbered) -> Vali
 def _statements(view: PublishedView) -> list[Statement]:
     wrong = view.tested - view.agreed
     head = f"{view.tested} checks of the document's figures: {view.agreed} agree, {wrong} do not."
-    judged = [claim for claim in view.claims if claim.published is not None]
+    judged = [claim for claim in view.claims if claim.claimed is not None]
     failed = sum(1 for claim in judged if not claim.agrees)
     if judged:
         head += f" Of {len(judged)} claims with a figure, the tables do not bear out {failed}."
