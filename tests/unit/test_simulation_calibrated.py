@@ -10,7 +10,7 @@ import pytest
 from host_studies import stored
 
 from leadline.cli.main import run_command_line
-from leadline.cli.predict.calibrating import calibrated, parameters_text, usable_of
+from leadline.cli.predict.simulate import calibrated, parameters_text, usable_of
 from leadline.errors import SpecError, UsageError
 from leadline.simulation.calibrate import Calibration, ObservedCell, calibrate
 from leadline.simulation.demands import demands

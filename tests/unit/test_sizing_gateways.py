@@ -12,7 +12,7 @@ from builders import trial_row
 from click.testing import CliRunner
 
 from leadline.cli.main import leadline
-from leadline.cli.predict.measured import MeasuredRates, add_gateways
+from leadline.cli.predict.sources import MeasuredRates, add_gateways
 from leadline.errors import SpecError
 from leadline.sizing.gateways import PerGatewayRate, gateway_words, gateways_counted
 from leadline.sizing.request import AskedSizing, protocol_of, protocols

@@ -11,8 +11,8 @@ from click.testing import CliRunner
 from leadline.analysis.models.links import Wired, aggregate
 from leadline.analysis.models.simple import Protection
 from leadline.cli.main import leadline
-from leadline.cli.predict.measured import MeasuredRates
 from leadline.cli.predict.sized import asked_words, sizing_findings
+from leadline.cli.predict.sources import MeasuredRates
 from leadline.errors import SpecError, UsageError
 from leadline.lab.network.topology_file import read_topology
 from leadline.report import render

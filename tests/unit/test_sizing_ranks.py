@@ -13,7 +13,7 @@ from click.testing import CliRunner
 from made_studies import random_io, store
 
 from leadline.cli.main import leadline
-from leadline.cli.predict.measured import MeasuredRates, add_ranks, measured_in
+from leadline.cli.predict.sources import MeasuredRates, add_ranks, measured_in
 from leadline.errors import SpecError
 from leadline.sizing.gateways import PerRankRate, busiest, rank_words, ranks_counted
 from leadline.sizing.hardware import built_in

@@ -14,7 +14,7 @@ from trace_tables import SECOND, file_row, files_table, process, tables
 
 from leadline.cli.gate_options import read_required_with_places
 from leadline.cli.main import leadline
-from leadline.cli.predict.populations import with_works
+from leadline.cli.predict.sources import with_works
 from leadline.errors import SpecError, UsageError
 from leadline.sizing.request import AskedSizing, WorkedOut, shown_works
 from leadline.tracing.store import create_trace_result

@@ -119,9 +119,8 @@ def command(
     """
     from leadline.cli.answer import give
     from leadline.cli.gate_options import read_required_with_places
-    from leadline.cli.predict.measured import measured_in
-    from leadline.cli.predict.populations import with_works
     from leadline.cli.predict.sized import beside_findings, design_json, document, sizing_findings
+    from leadline.cli.predict.sources import measured_in, with_works
     from leadline.sizing.designs import designs
     from leadline.sizing.moved import Inputs, changed
 

@@ -36,7 +36,7 @@ from leadline.verdict.model import FigureRow, FigureTable, Findings, Quantity
 from leadline.verdict.sections.section import Item, Section, StudyAnswer, Words
 
 if TYPE_CHECKING:
-    from leadline.cli.predict.measured import MeasuredRates
+    from leadline.cli.predict.sources import MeasuredRates
 
 
 FORMAT = "leadline.sizing/1"
