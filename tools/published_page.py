@@ -5,9 +5,8 @@ from __future__ import annotations
 import tempfile
 from pathlib import Path
 
-from leadline.published.document import read_published
+from leadline.published.document import document_text, read_published, write_published
 from leadline.published.findings import published_findings
-from leadline.published.store import document_text, write_published
 from leadline.report import render
 from leadline.store.reader import open_result
 

@@ -218,7 +218,7 @@ def _given(*names: str) -> Callable[[Path, Path], None]:
 
 
 def _documents(corpus: Path, work: Path) -> None:
-    from leadline.published.store import document_names, document_text
+    from leadline.published.document import document_names, document_text
 
     _given("fuzz/published-*")(corpus, work)
     for name in document_names():
@@ -299,8 +299,7 @@ def _fio_results(path: Path) -> object:
 def _published(path: Path) -> object:
     from leadline.published.checks import tested
     from leadline.published.claims import judge_claims
-    from leadline.published.document import read_published
-    from leadline.published.store import read_source
+    from leadline.published.document import read_published, read_source
 
     document = read_published(read_source(path), str(path))
     return tested(document), judge_claims(document, ())

@@ -13,8 +13,7 @@ from builders import clock
 from trace_tables import SECOND, file_row, files_table, process
 
 from leadline.errors import SpecError
-from leadline.published.document import read_published
-from leadline.published.store import write_published
+from leadline.published.document import read_published, write_published
 from leadline.tracing.store import create_trace_result
 from leadline.tracing.tables import ProcessRow, TraceTables
 from leadline.workflows.reading import Operation, Workflow, write_workflows

@@ -11,9 +11,8 @@ from leadline.analysis.models import simple as models
 from leadline.errors import ResultError, SpecError, UsageError
 from leadline.observe.mounts.mounts import inspect
 from leadline.plan.make import Host, make_plan
-from leadline.published.document import read_published
+from leadline.published.document import read_published, write_published
 from leadline.published.findings import PublishedView, published_findings, published_view
-from leadline.published.store import write_published
 from leadline.report import render
 from leadline.store.reader import open_result
 from leadline.study.library import load_study

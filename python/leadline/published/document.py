@@ -1,18 +1,83 @@
 """Tables that somebody published, read from YAML (format leadline.published/1) with the line of each figure.
 
-Only what is written is known here; `published.checks` recomputes what follows from it.
+Only what is written is known here; `published.checks` recomputes what follows from it. A result of the kind
+`published` keeps the YAML as it was given, beside a manifest and a journal.
 """
 
 from __future__ import annotations
 
+import hashlib
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from importlib import resources
+from importlib.resources.abc import Traversable
+from pathlib import Path
 from typing import Any
 
-from leadline.errors import SpecError
+from leadline.durable import write_whole
+from leadline.errors import ResultError, SpecError, UsageError
+from leadline.foreign import read_plain, reading
+from leadline.store.files import DOCUMENT, storing
+from leadline.store.reader import KIND_PUBLISHED, Result
+from leadline.store.writer import create_result
 from leadline.yamlio.figures import UNITS, Figure, parse_figure
-from leadline.yamlio.yaml_source import Document, Path, read_yaml
+from leadline.yamlio.yaml_source import SOURCE_MAX_BYTES, Document, read_yaml
+from leadline.yamlio.yaml_source import Path as Place
+
+
+def write_published(
+    path: Path, text: str, published: Published, details: dict[str, Any], now_ns: Callable[[], int]
+) -> None:
+    """Make the result directory of a document that was read. Raises UsageError where it exists."""
+    digest = hashlib.sha256(text.encode()).hexdigest()
+    manifest = {"kind": KIND_PUBLISHED, "title": published.title, "sha256": digest, **details}
+    manifest["id"] = digest[:8]
+    writer = create_result(path, manifest, now_ns)
+    try:
+        with storing(path):
+            write_whole(path / DOCUMENT, text.encode())
+        writer.journal("imported", kind=KIND_PUBLISHED, sha256=digest)
+    finally:
+        writer.close()
+
+
+def read_document(result: Result) -> Published:
+    """The figures of a published result; ResultError when the file is not the one that was imported."""
+    file = result.path / DOCUMENT
+    with reading(file, "import the document again"):
+        data = read_plain(file, SOURCE_MAX_BYTES)
+    if hashlib.sha256(data).hexdigest() != result.manifest.get("sha256"):
+        raise ResultError(f"{file} was changed after the import", "import the changed document again")
+    with reading(file, "import the document again"):
+        return read_published(data.decode("utf-8", "replace"), str(file))
+
+
+def document_names() -> tuple[str, ...]:
+    """The documents whose figures leadline brings along, sorted."""
+    return tuple(sorted(entry.name[:-5] for entry in _folder().iterdir() if entry.name.endswith(".yaml")))
+
+
+def document_text(name: str) -> str:
+    """The YAML of one. Raises FileNotFoundError."""
+    return (_folder() / f"{name}.yaml").read_text(encoding="utf-8")
+
+
+def _folder() -> Traversable:
+    return resources.files("leadline") / "published" / "documents"
+
+
+def read_source(path: Path) -> str:
+    """The text of a document's YAML, not more than one can be. Raises UsageError."""
+    remedy = "name a YAML file of published figures"
+    try:
+        with path.open("rb") as file:
+            return file.read(SOURCE_MAX_BYTES + 1).decode("utf-8")
+    except UnicodeDecodeError:
+        raise UsageError(f"{path} is no text file", remedy) from None
+    except OSError as error:
+        raise UsageError(f"{path} cannot be read: {error.strerror}", remedy) from None
+
 
 FORMAT = "leadline.published/1"
 ROWS_MAX = 5_000
@@ -179,7 +244,7 @@ class _DocumentReader:
     def __init__(self, document: Document) -> None:
         self.document = document
 
-    def at(self, path: Path) -> Any:
+    def at(self, path: Place) -> Any:
         value: Any = self.document.value
         for part in path:
             if isinstance(value, dict):
@@ -190,7 +255,7 @@ class _DocumentReader:
                 return None
         return value
 
-    def mapping(self, path: Path, known: tuple[str, ...] = ()) -> dict[str, Any]:
+    def mapping(self, path: Place, known: tuple[str, ...] = ()) -> dict[str, Any]:
         value = self.at(path)
         if value is None:
             return {}
@@ -201,13 +266,13 @@ class _DocumentReader:
                 self.document.fail((*path, key), "unknown key", f"known are {', '.join(known)}")
         return value
 
-    def names(self, path: Path) -> list[str]:
+    def names(self, path: Place) -> list[str]:
         for name in self.mapping(path):
             if not _NAME.fullmatch(name):
                 self.document.fail((*path, name), "not a name", "use letters, digits and _")
         return list(self.mapping(path))
 
-    def list(self, path: Path) -> list[Any]:
+    def list(self, path: Place) -> list[Any]:
         value = self.at(path)
         if value is None:
             return []
@@ -215,7 +280,7 @@ class _DocumentReader:
             self.document.fail(path, "a list is needed here", "write [a, b] or lines that begin with -")
         return value
 
-    def text(self, path: Path, *, required: bool = False) -> str:
+    def text(self, path: Place, *, required: bool = False) -> str:
         value = self.at(path)
         if value is None and not required:
             return ""
@@ -223,16 +288,16 @@ class _DocumentReader:
             self.document.fail(path, "a text is needed here", _REMEDY)
         return " ".join(str(value).split())
 
-    def figure(self, path: Path, raw: object, unit: str, kind: str) -> Figure:
+    def figure(self, path: Place, raw: object, unit: str, kind: str) -> Figure:
         try:
             return parse_figure(raw, unit, exact=kind in COUNTS)
         except SpecError as error:
             self.document.fail(path, error.message, error.remedy)
 
-    def figures(self, path: Path) -> dict[str, Figure]:
+    def figures(self, path: Place) -> dict[str, Figure]:
         return {name: self.quantity((*path, name), name) for name in self.names(path)}
 
-    def quantity(self, path: Path, kind: str) -> Figure:
+    def quantity(self, path: Place, kind: str) -> Figure:
         """`10 Gb/s`, `~40 %`, or a bare count."""
         raw, unit = self.at(path), "1"
         match = _WITH_UNIT.fullmatch(raw) if isinstance(raw, str) else None
@@ -241,7 +306,7 @@ class _DocumentReader:
         return self.figure(path, raw, unit, kind)
 
     def system(self, name: str) -> System:
-        path: Path = ("systems", name)
+        path: Place = ("systems", name)
         values = self.mapping(path)
         figures = {}
         for key in values:
@@ -254,7 +319,7 @@ class _DocumentReader:
         return System(name, self.text((*path, "words")), facts, figures)
 
     def table(self, name: str) -> DocumentTable:
-        path: Path = ("tables", name)
+        path: Place = ("tables", name)
         known = ("section", "keys", "columns", "rows", "given", "runs", "simultaneous", "cells")
         values = self.mapping(path, known)
         keys = tuple(str(key) for key in self.list((*path, "keys")))
@@ -281,7 +346,7 @@ class _DocumentReader:
         )
 
     def _column(self, table: str, name: str) -> DocumentColumn:
-        path: Path = ("tables", table, "columns", name)
+        path: Place = ("tables", table, "columns", name)
         value = self.at(path)
         options = (
             {"unit": value}
@@ -297,7 +362,7 @@ class _DocumentReader:
         return DocumentColumn(name, unit, kind, quantity, None if part_of is None else str(part_of))
 
     def _rows(
-        self, path: Path, keys: tuple[str, ...], columns: tuple[DocumentColumn, ...]
+        self, path: Place, keys: tuple[str, ...], columns: tuple[DocumentColumn, ...]
     ) -> Iterator[DocumentRow]:
         rows = self.list((*path, "rows"))
         width = len(keys) + len(columns)
@@ -305,7 +370,7 @@ class _DocumentReader:
             self.document.fail((*path, "rows"), f"between 1 and {ROWS_MAX} rows are needed", _REMEDY)
         seen: set[tuple[str, ...]] = set()
         for index in range(len(rows)):
-            here: Path = (*path, "rows", index)
+            here: Place = (*path, "rows", index)
             row = self.list(here)
             if len(row) != width:
                 names = ", ".join([*keys, *(column.name for column in columns)])
@@ -326,7 +391,7 @@ class _DocumentReader:
 
     def checks(self) -> Iterator[DocumentCheck]:
         for index in range(len(self.list(("checks",)))):
-            path: Path = ("checks", index)
+            path: Place = ("checks", index)
             self.mapping(path, ("check", "because", "each"))
             for fill in self._each(path):
                 text = fill(self.text((*path, "check"), required=True))
@@ -334,7 +399,7 @@ class _DocumentReader:
 
     def claims(self) -> Iterator[Claim]:
         for index in range(len(self.list(("claims",)))):
-            path: Path = ("claims", index)
+            path: Place = ("claims", index)
             self.mapping(path, ("says", "section", "published", "is", "each"))
             missing = self.at((*path, "published")) is None
             for fill in self._each(path):
@@ -346,7 +411,7 @@ class _DocumentReader:
                     line=self.document.place(path).line,
                 )
 
-    def _each(self, path: Path) -> Iterator[Any]:
+    def _each(self, path: Place) -> Iterator[Any]:
         """One substitution for each level of `each: {name: [a, b]}`; `{name}` stands for it."""
         each = self.mapping((*path, "each"))
         if len(each) > 1:

@@ -8,9 +8,8 @@ from typing import Any
 
 from leadline.published.checks import derived, oddities, tested
 from leadline.published.claims import Judged, judge_claims, limited_rows
-from leadline.published.document import DocumentColumn, DocumentRow, DocumentTable, Published
+from leadline.published.document import DocumentColumn, DocumentRow, DocumentTable, Published, read_document
 from leadline.published.figures import SYSTEM_KEY, Doubt, Tested, address
-from leadline.published.store import read_document
 from leadline.store.reader import Result
 from leadline.verdict.codes.catalogue import catalogue
 from leadline.verdict.model import Cell, Findings, Quantity, Statement, TargetView, Validity

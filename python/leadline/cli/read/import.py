@@ -40,9 +40,8 @@ def published(source: Path, out: Path) -> None:
     docs/published.md.
     """
     from leadline._core import version
-    from leadline.published.document import read_published
+    from leadline.published.document import read_published, read_source, write_published
     from leadline.published.findings import published_findings
-    from leadline.published.store import read_source, write_published
     from leadline.store.reader import open_result
 
     text = read_source(source)
@@ -256,9 +255,8 @@ def _import_benchmark(program: str, source: Path, out: Path, link: str | None) -
     from leadline._core import version
     from leadline.foreign import foreign_text, read_plain, reading
     from leadline.published.checks import tested
-    from leadline.published.document import read_published
+    from leadline.published.document import read_published, write_published
     from leadline.published.findings import published_findings
-    from leadline.published.store import write_published
     from leadline.report.format import printable
     from leadline.store.reader import open_result
 

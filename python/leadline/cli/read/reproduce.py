@@ -19,7 +19,7 @@ class _DocumentOrPath(AskedPath):
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         """The name as text, else the path."""
-        from leadline.published.store import document_names
+        from leadline.published.document import document_names
 
         return value if value in document_names() else super().convert(value, param, ctx)
 
@@ -65,14 +65,13 @@ def command(
 
     A row is measured by the cell that the table's `cells` names, such as `{system}.randwrite_{block_size}`.
     """
-    from leadline.published.document import read_published
+    from leadline.published.document import document_text, read_document, read_published, read_source
     from leadline.published.reproduced import (
         reproduce,
         reproduction_json,
         reproduction_lines,
         reproduction_table,
     )
-    from leadline.published.store import document_text, read_document, read_source
     from leadline.report.section_parts import show_texts
     from leadline.report.texts import terminal_text
     from leadline.store.reader import open_result, require_cells
