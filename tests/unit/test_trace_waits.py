@@ -8,6 +8,7 @@ import sys
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -71,7 +72,7 @@ def looked(fake: Fake, looks: int = 4) -> dict[str, Any]:
     watch.add({10: 0})
     for _ in range(looks):
         watch.look()
-    return watch.close()[0].as_json()
+    return asdict(watch.close()[0])
 
 
 def test_a_process_waits_for_what_its_threads_do_and_idle_threads_wait_for_locks(tmp_path: Path) -> None:

@@ -180,7 +180,7 @@ def _less(every: ClientFlow, own: ClientFlow) -> ClientFlow:
     return ClientFlow(every.read - own.read, every.written - own.written)
 
 
-FURTHEST = 4.0  # times the devices that were measured; beyond, a figure is no figure
+FURTHEST = 4  # times the devices, ranks or gateways that were measured; beyond, a figure is no figure
 
 
 @dataclass(frozen=True)

@@ -10,12 +10,11 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from leadline.sizing.designs import flow_of
+from leadline.sizing.designs import FURTHEST, flow_of
 from leadline.sizing.hardware import ClientFlow
 from leadline.sizing.request import HOURS, AskedSizing
 from leadline.units import format_number, format_rate
 
-RANKS_FURTHEST = 4  # times those that were measured, as devices
 _STUDY = "leadline run metadata --target NAME=PATH -o DIR, then --from DIR"
 
 
@@ -69,10 +68,10 @@ def _ranks_of(one: PerRankRate, every: Sequence[Mapping[str, float]], wanted: Se
         max(sum(asked[name] / one.rates[name][end] for name in wanted) for asked in every) for end in (0, 1)
     )
     enough, by_high = max(1, math.ceil(low)), max(1, math.ceil(high))
-    if enough > RANKS_FURTHEST * one.ranks:
-        least = math.ceil(enough / RANKS_FURTHEST)
+    if enough > FURTHEST * one.ranks:
+        least = math.ceil(enough / FURTHEST)
         why = (
-            f"measure first with {least} active ranks or more; {enough} are more than {RANKS_FURTHEST} times"
+            f"measure first with {least} active ranks or more; {enough} are more than {FURTHEST} times"
             f" the {one.ranks} that were measured"
         )
         return RanksCounted(one.cell, None, None, why)
@@ -98,9 +97,6 @@ def rank_words(asked: AskedSizing, seen: Sequence[PerRankRate]) -> Iterator[str]
         plural = "rank is" if one.enough == 1 else "ranks are"
         spread = "" if one.enough == 1 else ", with directories pinned evenly over them"
         yield f"{one.cell}, measured: {one.enough} active {plural} enough{fewer}{spread}, and standbys."
-
-
-GATEWAYS_FURTHEST = 4  # times the one that was measured, as devices and ranks
 
 
 @dataclass(frozen=True)
@@ -154,8 +150,8 @@ def _counted(asked: AskedSizing, protocol: str, seen: Sequence[PerGatewayRate]) 
     ends = [[by_way[way][place] for way in needed] for place in (-1, 0)]
     counts = [_enough(flows, rates) for rates in ends]
     cells = [tuple(dict.fromkeys(one.cell for one in rates)) for rates in ends]
-    if counts[0] > GATEWAYS_FURTHEST:
-        least = math.ceil(counts[0] / GATEWAYS_FURTHEST)
+    if counts[0] > FURTHEST:
+        least = math.ceil(counts[0] / FURTHEST)
         why = f"measure first with {least} at once; {counts[0]} by the fastest cells are too far from one"
         return GatewaysCounted(protocol, busiest.read, busiest.written, None, None, why_not=why)
     fastest, slowest = counts

@@ -213,7 +213,7 @@ def run_traced(
     tables = known_here(source.finish(started_unix_ns))
     rows = (_with_start(_with_end(row, ends, origin), starts, origin) for row in tables.processes)
     tables = replace(tables, processes=tuple(rows))
-    copies_known = [{**asdict(end), "waits": waited[end.copy].as_json()} for end, _ in ends]
+    copies_known = [{**asdict(end), "waits": asdict(waited[end.copy])} for end, _ in ends]
     known = {"wall_s": wall_s, "copies": copies_known, **_outlived(tables, wall_s)}
     tables = replace(
         tables, extra={**tables.extra, **known}, warnings=(*tables.warnings, *_still_running(tables, left))

@@ -16,7 +16,6 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 # In the order in which one thread speaks for its process: idle threads wait for locks.
 PAGE, FILE, PEER, ASLEEP, OTHER, LOCK = KINDS = ("page", "file", "peer", "asleep", "other", "lock")
@@ -184,16 +183,6 @@ class Waits:
     seconds: dict[str, float] = field(default_factory=dict)
     cpu_s: float = 0.0
     queued_s: float = 0.0
-
-    def as_json(self) -> dict[str, Any]:
-        """As `TraceTables.extra` keeps it for each copy."""
-        return {
-            "looks": self.looks,
-            "watched_s": self.watched_s,
-            "seconds": dict(self.seconds),
-            "cpu_s": self.cpu_s,
-            "queued_s": self.queued_s,
-        }
 
 
 class WaitWatch:
