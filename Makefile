@@ -123,7 +123,7 @@ bench: .venv/.built ## What leadline costs, and whether it agrees with fio: writ
 	$(BIN)/python bench/run.py $(if $(QUICK),--quick --output target/bench/quick.md)
 
 lab-bench: setup ## A lab's links, judged by iperf3, and what an idle lab costs: writes bench/lab.md; root, some minutes
-	PYTHONPATH=tests $(BIN)/python bench/lab_network.py
+	$(BIN)/python bench/lab_network.py
 
 diagnosis-bench: setup ## Whether causes that are injected into a lab are named: writes bench/diagnosis.md; root, over two hours
 	$(BIN)/python bench/diagnosis.py run
@@ -142,10 +142,10 @@ imports-bench: .venv/.built ## What becomes of other programs' files (ARCHIVE=DI
 	$(BIN)/python bench/imports.py $(or $(ARCHIVE),$(error name a directory of files: make imports-bench ARCHIVE=DIR))
 
 simulation-bench: setup ## Whether predicted rates are those that labs then have: writes bench/simulation.md; root, half an hour
-	test -s bench/simulation_parameters.yaml || $(BIN)/python bench/simulation_lab.py calibrate
-	$(BIN)/python bench/simulation_lab.py predict
-	$(BIN)/python bench/simulation_lab.py measure
-	$(BIN)/python bench/simulation.py > bench/simulation.md
+	test -s bench/simulation_parameters.yaml || $(BIN)/python bench/simulation.py calibrate
+	$(BIN)/python bench/simulation.py predict
+	$(BIN)/python bench/simulation.py measure
+	$(BIN)/python bench/simulation.py judge
 
 tuning-bench: setup ## Whether proofs of settings whose effect is known say so, and of placebos nothing: writes bench/tuning.md; root, an hour
 	$(BIN)/python bench/tuning.py run
@@ -167,7 +167,7 @@ search-bench: .venv/.built ## Whether a search of settings finds more than rando
 	$(BIN)/python bench/search.py
 
 search-lab-bench: setup ## Ten searches on labs, beside random search: writes bench/search.md; root, half an hour
-	$(BIN)/python bench/search_lab.py
+	$(BIN)/python bench/search.py run
 	$(BIN)/python bench/search.py lab
 
 many-hosts-bench: setup ## What a thousand simulated hosts and 64 Dask workers cost: bench/results.md; some minutes

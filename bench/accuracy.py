@@ -5,18 +5,31 @@ Where they do not, another side takes away what is suspected: batches, or the co
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
+from itertools import product
 from typing import Any
 
-from cost import DIRECT_BYTES, TUNED, Places
-from ratios import Spread, bandwidth, interleaved, ratio
-from sides import Sample, Side, fio, lay_out, leadline, without_start
-from tables import shares
+from sides import (
+    DIRECT_BYTES,
+    TUNED,
+    Figure,
+    Places,
+    Rounds,
+    Side,
+    bandwidth,
+    fio,
+    interleaved,
+    lay_out,
+    leadline,
+    ratio,
+    shares,
+    without_start,
+)
 
 DEPTH = 16
 BATCH = DEPTH // 4  # what a study's job of that depth has when it does not say
-FIGURES: tuple[Callable[[Sample], float], ...] = (
+FIGURES: tuple[Figure, ...] = (
     bandwidth,
     lambda sample: sample.operations / sample.elapsed_ns,
     lambda sample: sample.p50_ns,
@@ -39,33 +52,26 @@ a long run less a short one, without start and end: they go to memory, so that t
 processor's time for each, which is told."""
 
 
-def accuracy(places: Places) -> list[str]:
+def accuracy(places: Places) -> Iterator[str]:
     """A row for each of psync and io_uring, direct and buffered, read and write, and its experiments."""
     lay_out(places.disk, size=DIRECT_BYTES)
-    lines = [
-        "## Accuracy: leadline / fio",
-        "",
-        *ABOUT.splitlines(),
-        "",
-        "| engine, way | direction | compared | bandwidth | IOPS | median latency | p99 latency |",
-        "|---|---|---|---|---|---|---|",
-    ]
+    yield from ["## Accuracy: leadline / fio", "", *ABOUT.splitlines(), ""]
+    yield "| engine, way | direction | compared | bandwidth | IOPS | median latency | p99 latency |"
+    yield "|---|---|---|---|---|---|---|"
     shown = []
-    for engine in ("psync", "io_uring"):
-        for direct in (True, False):
-            for rw in ("randread", "randwrite"):
-                sides = _sides(places, engine, direct, rw)
-                rounds = interleaved(sides, places.rounds(7), places.disk / "data.0.0")
-                way = f"{engine}, {'direct' if direct else 'buffered'} | {rw.removeprefix('rand')}"
-                for of, to in _compared(sides):
-                    cells = [_words(rounds, of, to, figure) for figure in FIGURES]
-                    pair = f"{sides[of].name} / {sides[to].name}"
-                    if engine == "psync" and not direct and rw == "randwrite":
-                        pair += f": {shares(rounds, of, to)}"
-                    lines.append(f"| {way} | {pair} | {' | '.join(cells)} |")
-                    way = " | "
-                shown += [side.command for side in sides]
-    return [*lines, "", "Commands:", "", *[f"    {command}" for command in shown], ""]
+    for engine, direct, rw in product(("psync", "io_uring"), (True, False), ("randread", "randwrite")):
+        sides = _sides(places, engine, direct, rw)
+        rounds = interleaved(sides, places.rounds(7), places.disk / "data.0.0")
+        way = f"{engine}, {'direct' if direct else 'buffered'} | {rw.removeprefix('rand')}"
+        for of, to in _compared(sides):
+            cells = [_words(rounds, of, to, figure) for figure in FIGURES]
+            pair = f"{sides[of].name} / {sides[to].name}"
+            if engine == "psync" and not direct and rw == "randwrite":
+                pair += f": {shares(rounds, of, to)}"
+            yield f"| {way} | {pair} | {' | '.join(cells)} |"
+            way = " | "
+        shown += [side.command for side in sides]
+    yield from ["", "Commands:", "", *(f"    {command}" for command in shown), ""]
 
 
 def _compared(sides: list[Side]) -> list[tuple[int, int]]:
@@ -114,9 +120,7 @@ def _sides(places: Places, engine: str, direct: bool, rw: str) -> list[Side]:
     ]
 
 
-def _words(rounds: list[tuple[Sample, ...]], of: int, to: int, figure: Callable[[Sample], float]) -> str:
-    if not all(figure(samples[to]) for samples in rounds):
-        return ""  # a side that tells no latencies
-    found: Spread = ratio(rounds, of, to, figure)
-    words = found.words(2)
-    return words if found.low <= 1 <= found.high else f"**{words}**"
+def _words(rounds: Rounds, of: int, to: int, figure: Figure) -> str:
+    """A side may tell no latencies."""
+    told = all(figure(samples[to]) for samples in rounds)
+    return ratio(rounds, of, to, figure).bold() if told else ""

@@ -13,11 +13,8 @@ FUSE mount, which answers late by a known time. It needs root.
 from __future__ import annotations
 
 import argparse
-import json
-import shutil
 import subprocess
 import sys
-import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
@@ -25,17 +22,9 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
-from diagnosis import command, settle
-from simulation_lab import ceph
+from harness import HERE, PROGRAM, Lab, Row, bench, command, diagnosed, lab, scratch, table
+from slow_fuse import SlowMount, build, mounted
 
-HERE = Path(__file__).parent
-sys.path.insert(0, str(HERE.parent / "tests"))
-
-import slow_fuse  # noqa: E402
-from slow_fuse import SlowMount  # noqa: E402
-
-RUNS, PAGE = HERE / "budget.jsonl", HERE / "budget.md"
-LAB = "budget"
 DEVICE_BYTES = 256 << 20
 OSDS = ("osd.0", "osd.1", "osd.2")
 DEVICE_S = 0.02
@@ -69,49 +58,46 @@ LIMITS = """\
 No delay was injected into a gateway and a client's own queue: no counter shows them. With three copies on
 slow disks a request waits for the slowest of three; what exceeds the primary's own store is in `peers`."""
 Truth = Callable[[float], float]  # from the seconds by which a request became longer
-Injection = Callable[[Path], AbstractContextManager[None]]
+Injection = Callable[[Lab], AbstractContextManager[None]]
 
 
 @contextmanager
-def late(lab: Path, senders: str, daemons: Sequence[str]) -> Iterator[None]:
+def late(there: Lab, senders: str, daemons: Sequence[str]) -> Iterator[None]:
     """These daemons hold each message of such senders from nothing to `MOST_S`, evenly.
 
     A messenger looks at the senders' kind when it connects: OSDs that are connected are made to do so anew.
     """
-    options = {
-        "ms_inject_delay_type": senders,
-        "ms_inject_delay_max": str(MOST_S),
-        "ms_inject_delay_probability": "1",
-    }
+    options = {"type": senders, "max": str(MOST_S), "probability": "1"}
     try:
         for daemon in daemons:
             for name, value in options.items():
-                ceph(lab, "config", "set", daemon, name, value)
+                there.ceph("config", "set", daemon, f"ms_inject_delay_{name}", value)
         if senders == "osd":
-            ceph(lab, "osd", "down", *daemons)
-            settle(lab)
+            there.ceph("osd", "down", *daemons)
+            there.settle()
         yield
     finally:
         for daemon in daemons:
             for name in reversed(options):
-                ceph(lab, "config", "rm", daemon, name)
+                there.ceph("config", "rm", daemon, f"ms_inject_delay_{name}")
 
 
 @contextmanager
-def slow_disks(lab: Path) -> Iterator[None]:
+def slow_disks(there: Lab) -> Iterator[None]:
     """Each OSD's device takes a megabyte a second."""
     try:
         for osd in OSDS:
-            command("lab", "inject", "osd-slow-disk", osd, "rate=1MB/s", "--dir", str(lab))
+            there.inject("osd-slow-disk", osd, "rate=1MB/s")
         yield
     finally:
-        command("lab", "inject", "--clear", "--dir", str(lab))
+        there.mend()
 
 
 @contextmanager
-def slow_device(lab: Path) -> Iterator[None]:
+def slow_device(there: Lab) -> Iterator[None]:
     """The file below the loop device is read late."""
-    mount = SlowMount(lab.parent / "device" / "slow", lab.parent / "device" / "backing")
+    place = there.directory.parent / "device"
+    mount = SlowMount(place / "slow", place / "backing")
     try:
         mount.rules(read_ms=1000 * DEVICE_S)
         yield
@@ -123,34 +109,26 @@ def slow_device(lab: Path) -> Iterator[None]:
 def device(place: Path) -> Iterator[None]:
     """A file system on a loop device, whose file lies in a mount that can be slow."""
     place.mkdir()
-    with slow_fuse.mounted(slow_fuse.build(), place) as mount:
+    with mounted(build(), place) as mount:
         image, files = mount.path / "image", place / "files"
         with (mount.backing / "image").open("wb") as file:
             file.truncate(DEVICE_BYTES)
-        done = subprocess.run(
-            ["losetup", "--find", "--show", "--direct-io=on", image],
-            check=True,
-            capture_output=True,
-            text=True,
-        )
-        loop = done.stdout.strip()
+        loop = command("losetup", "--find", "--show", "--direct-io=on", image).strip()
         files.mkdir()
         try:
             # Without lazy initialisation, which would write to the device while it is measured.
-            lazy = "lazy_itable_init=0,lazy_journal_init=0"
-            subprocess.run(["mkfs.ext4", "-q", "-E", lazy, loop], check=True)
-            subprocess.run(["mount", loop, files], check=True)
+            command("mkfs.ext4", "-q", "-E", "lazy_itable_init=0,lazy_journal_init=0", loop)
+            command("mount", loop, files)
             yield
         finally:
             subprocess.run(["umount", files], check=False)
-            subprocess.run(["losetup", "--detach", loop], check=True)
+            command("losetup", "--detach", loop)
 
 
 @contextmanager
-def late_network(lab: Path) -> Iterator[None]:
+def late_network(there: Lab) -> Iterator[None]:
     """What the client sends is under way for longer (bench/late_network.py)."""
-    inside = (sys.executable, "-m", "leadline", "lab", "exec", CLIENT, "--dir", str(lab), "--")
-    words = (*inside, sys.executable, str(HERE / "late_network.py"), str(NETWORK_S))
+    words = (*there.exec_words(CLIENT), sys.executable, str(HERE / "late_network.py"), str(NETWORK_S))
     with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as relay:
         if relay.stdout is None or relay.stdout.readline() != "ready\n":
             raise RuntimeError("the packets of the client could not be held")
@@ -182,14 +160,14 @@ CASES = (
         "messages of clients are late, writes",
         f"uniform from 0 to {1000 * MOST_S:g} ms, so half of it",
         ("osd_queue",),
-        lambda lab: late(lab, "client", OSDS[:1]),
+        lambda there: late(there, "client", OSDS[:1]),
         lambda _: MOST_S / 2,
     ),
     Case(
         "messages of clients are late, reads",
         f"uniform from 0 to {1000 * MOST_S:g} ms, so half of it",
         ("osd_dispatch",),
-        lambda lab: late(lab, "client", OSDS[:1]),
+        lambda there: late(there, "client", OSDS[:1]),
         lambda _: MOST_S / 2,
         work=READS,
     ),
@@ -197,7 +175,7 @@ CASES = (
         "two other OSDs get messages late",
         "by which a request became longer, as the load measures it",
         ("peers",),
-        lambda lab: late(lab, "osd", OSDS[1:]),
+        lambda there: late(there, "osd", OSDS[1:]),
         lambda longer: longer,
     ),
     Case(
@@ -213,7 +191,7 @@ CASES = (
         "messages of clients are late at the metadata server",
         "by which a metadata operation became longer, as the load measures it",
         ("mds",),
-        lambda lab: late(lab, "client", ("mds.a",)),
+        lambda there: late(there, "client", ("mds.a",)),
         lambda longer: longer,
         work=METADATA,
         target="cephfs:///replicated?conf={lab}/ceph.conf",
@@ -247,87 +225,62 @@ CASES = (
 )
 
 
-def budget(lab: Path, case: Case, seed: int) -> dict[str, float]:
+def budget(there: Lab, case: Case, seed: int) -> dict[str, float]:
     """A run's mean request: seconds by segment, and `whole`."""
-    with tempfile.TemporaryDirectory(prefix="budget-") as place:
-        study, out = Path(place) / "study.yaml", Path(place) / "out"
+    with scratch("budget", "/tmp") as place:
+        study, out = place / "study.yaml", place / "out"
         study.write_text(STUDY.format(work=case.work))
-        target = f"a={case.target.format(lab=lab, place=lab.parent)}"
-        words = ("run", str(study), "--target", target, "-o", str(out), "--seed", str(seed))
-        inside = ("lab", "exec", case.client, "--dir", str(lab), "--", sys.executable, "-m", "leadline")
-        command(*(inside if case.client else ()), *words, "--ignore-health", "--under-fault")
-        said = json.loads(command("diagnose", str(out), "--json").stdout)
-    found = said["cells"][0]["budget"]
+        target = f"a={case.target.format(lab=there.directory, place=there.directory.parent)}"
+        words = ("run", study, "--target", target, "-o", out, "--seed", str(seed))
+        there.inside(case.client, *PROGRAM, *words, "--ignore-health", "--under-fault")
+        found = diagnosed(out)[0]["budget"]
     seen = {one["segment"]: one["seconds"] for one in found["segments"] if one["seconds"] is not None}
     return {"whole": found["seconds"], **seen}
 
 
 @contextmanager
-def _up(*words: str) -> Iterator[Path]:
-    """A lab of its own, gone afterwards."""
-    place = Path(tempfile.mkdtemp(prefix="budget-lab-", dir="/var/tmp"))
-    directory = place / "lab"
-    try:
-        command("lab", "up", LAB, *words, "--dir", str(directory), timeout=900)
-        yield directory
-    finally:
-        command("lab", "down", "--dir", str(directory), check=False)
-        shutil.rmtree(place, ignore_errors=True)
-
-
-@contextmanager
-def lab() -> Iterator[Path]:
+def plain_lab() -> Iterator[Lab]:
     """One whose first OSD is the primary of all."""
-    with _up("--osds", "3") as directory:
-        ceph(directory, "osd", "pool", "set", "objects", "size", "3")
-        ceph(directory, "config", "set", "global", "mon_allow_pool_size_one", "true")
-        ceph(directory, "osd", "pool", "create", "single", "32", "32", "replicated")
-        ceph(directory, "osd", "pool", "set", "single", "size", "1", "--yes-i-really-mean-it")
-        ceph(directory, "osd", "pool", "application", "enable", "single", "leadline")
-        for osd in OSDS[1:]:
-            ceph(directory, "osd", "primary-affinity", osd, "0")
-        settle(directory)
-        with device(directory.parent / "device"):
-            yield directory
+    with lab("budget", "--osds", "3") as there:
+        for words in (
+            "osd pool set objects size 3",
+            "config set global mon_allow_pool_size_one true",
+            "osd pool create single 32 32 replicated",
+            "osd pool set single size 1 --yes-i-really-mean-it",
+            "osd pool application enable single leadline",
+            *(f"osd primary-affinity {osd} 0" for osd in OSDS[1:]),
+        ):
+            there.ceph(*words.split())
+        there.settle()
+        with device(there.directory.parent / "device"):
+            yield there
 
 
 @contextmanager
-def networked_lab() -> Iterator[Path]:
+def networked_lab() -> Iterator[Lab]:
     """One whose client has a network of its own."""
-    with tempfile.NamedTemporaryFile("w", suffix=".yaml") as topology:
-        topology.write(TOPOLOGY)
-        topology.flush()
-        with _up("--topology", topology.name) as directory:
-            settle(directory)
-            yield directory
+    with lab("budget", topology=TOPOLOGY) as there:
+        there.settle()
+        yield there
 
 
-def run(rounds: int, only: str) -> None:
+def run(asked: argparse.Namespace) -> None:
     """Round by round, each case between two runs without it, each kept at once."""
-    for made, networked in ((lab, False), (networked_lab, True)):
-        cases = [case for case in CASES if only in case.name and bool(case.client) == networked]
-        if cases:
-            with made() as directory:
-                _run_cases(directory, cases, rounds)
-
-
-def _run_cases(directory: Path, cases: Sequence[Case], rounds: int) -> None:
-    for number in range(1, rounds + 1):
-        for case in cases:
-            before = budget(directory, case, number)
-            with case.inject(directory):
-                under = budget(directory, case, number)
-            settle(directory)
-            after = budget(directory, case, number)
-            row = {"case": case.name, "before": before, "under": under, "after": after}
-            with RUNS.open("a") as file:
-                file.write(json.dumps(row) + "\n")
-            print(said_of(row), flush=True)
-
-
-def kept() -> list[dict[str, Any]]:
-    """The rounds that are stored."""
-    return [json.loads(line) for line in RUNS.read_text().splitlines()] if RUNS.exists() else []
+    for made, networked in ((plain_lab, False), (networked_lab, True)):
+        cases = [case for case in CASES if asked.only in case.name and bool(case.client) == networked]
+        if not cases:
+            continue
+        with made() as there:
+            for number in range(1, asked.rounds + 1):
+                for case in cases:
+                    before = budget(there, case, number)
+                    with case.inject(there):
+                        under = budget(there, case, number)
+                    there.settle()
+                    after = budget(there, case, number)
+                    row = {"case": case.name, "before": before, "under": under, "after": after}
+                    asked.lines.keep(row)
+                    print(said_of(row), flush=True)
 
 
 def longer(row: Mapping[str, Any], segment: str) -> float | None:
@@ -354,40 +307,24 @@ def said_of(row: Mapping[str, Any]) -> list[str]:
     return [case.name, f"{1000 * injected:.1f}", f"{1000 * whole:.1f}", where, told, number, right]
 
 
-def page(rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+def page(rows: Sequence[Row]) -> Iterator[str]:
     """bench/budget.md."""
-    table = [said_of(row) for row in rows]
-    right = sum(line[-1] == "yes" for line in table)
-    yield "# Known delays in the latency budget"
-    yield ""
-    near = f"{100 * NEAR:.0f} %"
-    yield f"**{right} of {len(table)} runs have the injected delay in its segment within {near}.**"
-    yield METHOD
-    yield ""
+    lines = [said_of(row) for row in rows]
+    right, near = sum(line[-1] == "yes" for line in lines), f"{100 * NEAR:.0f} %"
+    yield from ["# Known delays in the latency budget", ""]
+    yield f"**{right} of {len(lines)} runs have the injected delay in its segment within {near}.**"
+    yield from [METHOD, ""]
     for case in CASES:
         yield f"- {case.name[0].upper()}{case.name[1:]}: {case.injected}."
-    yield ""
-    yield LIMITS
-    yield ""
-    yield "| injected | ms | request longer by, ms | segment | segment longer by, ms | ratio | within |"
-    yield "|---|--:|--:|---|--:|--:|---|"
-    for line in sorted(table):
-        yield f"| {' | '.join(line)} |"
+    yield from ["", LIMITS, ""]
+    headings = "injected | >ms | >request longer by, ms | segment | >segment longer by, ms | >ratio | within"
+    yield from table(headings, sorted(lines))
 
 
-def main() -> int:
-    """Run what is asked for, or judge what is kept."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("do", choices=("run", "judge"))
-    parser.add_argument("--rounds", type=int, default=2)
-    parser.add_argument("--only", default="", help="cases with this in their name")
-    asked = parser.parse_args()
-    if asked.do == "judge":
-        PAGE.write_text("\n".join(page(kept())) + "\n")
-    else:
-        run(asked.rounds, asked.only)
-    return 0
-
+OPTIONS: dict[str, dict[str, Any]] = {
+    "--rounds": {"type": int, "default": 2},
+    "--only": {"default": "", "help": "cases with this in their name"},
+}
 
 if __name__ == "__main__":
-    sys.exit(main())
+    bench("budget", __doc__, run, page, OPTIONS)

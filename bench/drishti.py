@@ -17,47 +17,62 @@ import os
 import random
 import re
 import shutil
-import subprocess
 import sys
-import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import drishti_page
-from drishti_cases import CASES, RANKED, HabitCase
+from harness import HERE, ROOT, Row, bench, cases, command, diagnosed, leadline, scratch, table, text
 
-HERE = Path(__file__).parent
-RUNS, PAGE = HERE / "drishti.jsonl", HERE / "drishti.md"
 LOCK = HERE / "drishti_requirements.lock"
-PLACE = HERE.parent / "target" / "drishti"
+PLACE = ROOT / "target" / "drishti"
 VENV, SOURCE = PLACE / "venv", HERE / "floors" / "io_habits.c"
-LIMIT_S = 120.0
 _LEVEL = re.compile(r"message\(\s*(INSIGHTS_\w+),\s*\w+,\s*(HIGH|WARN|INFO|OK)\b")
 _CODE = re.compile(r"^(INSIGHTS_\w+) = '(\w+)'", re.MULTILINE)
 _LEVELS = {"HIGH": "critical", "WARN": "warning", "INFO": "information", "OK": "good"}
+# Drishti says it of every program without MPI-IO, and none here has any: counted apart.
+NO_MPI_IO = "M01"
+# A verdict on the program, and no accusation of its I/O.
+NO_ACCUSATION = frozenset(
+    {"bound_by_compute", "waiting_asleep", "waiting_for_locks", "waiting_for_others", "waiting_for_cpus"}
+)
+TOOLS = {
+    "leadline": "leadline, its own trace",
+    "leadline_darshan": "leadline, Darshan's log",
+    "drishti": "Drishti, Darshan's log",
+}
 
 
-def command(words: list[str], **options: Any) -> subprocess.CompletedProcess[str]:
-    """A program that must succeed."""
-    done = subprocess.run(words, capture_output=True, text=True, timeout=LIMIT_S, check=False, **options)
-    if done.returncode:
-        raise SystemExit(f"{' '.join(words)}: {done.returncode}\n{done.stdout[-500:]}{done.stderr[-2000:]}")
-    return done
+@dataclass(frozen=True)
+class HabitCase:
+    """A habit of `floors/io_habits.c`; `words` say to people what it does (see cases/drishti.yaml)."""
+
+    name: str
+    words: str
+    leadline: Sequence[str] = ()
+    drishti: Sequence[str] = ()
+    also: Sequence[str] = ()
+    ranks: int = 1
+
+    @property
+    def clean(self) -> bool:
+        """Nothing is wrong with it."""
+        return not (self.leadline or self.drishti)
+
+    def right(self, tool: str) -> Sequence[str]:
+        """What names its problem in the words of a tool."""
+        return self.drishti if tool == "drishti" else self.leadline
+
+
+CASES = [HabitCase(**one) for one in cases("drishti")]
 
 
 def installed() -> Path:
     """Drishti in an environment of its own; its command."""
     if not (VENV / "bin" / "drishti").exists():
-        subprocess.run([sys.executable, "-m", "venv", str(VENV)], check=True)
-        pip = [
-            str(VENV / "bin" / "pip"),
-            "install",
-            "--quiet",
-            "--require-hashes",
-            "--requirement",
-            str(LOCK),
-        ]
-        subprocess.run(pip, check=True)
+        command(sys.executable, "-m", "venv", VENV)
+        command(VENV / "bin" / "pip", "install", "--quiet", "--require-hashes", "--requirement", LOCK)
     return VENV / "bin" / "drishti"
 
 
@@ -77,32 +92,26 @@ def built(ranked: bool) -> Path:
     """The program, with MPI where ranks share the work."""
     PLACE.mkdir(parents=True, exist_ok=True)
     binary = PLACE / ("io_habits_ranked" if ranked else "io_habits")
-    compiler = ["mpicc", "-DMPI"] if ranked else ["gcc"]
-    command([*compiler, "-O2", "-Wall", "-Wextra", "-o", str(binary), str(SOURCE)])
+    command(*(("mpicc", "-DMPI") if ranked else ("gcc",)), "-O2", "-Wall", "-Wextra", "-o", binary, SOURCE)
     return binary
 
 
-def versions(darshan: Path) -> dict[str, Any]:
+def versions(darshan: Path) -> Row:
     """Of all that took part."""
     names = ("drishti-io", "darshan")
-    listed = command([str(VENV / "bin" / "pip"), "list", "--format", "json"]).stdout
+    listed = command(VENV / "bin" / "pip", "list", "--format", "json")
     found = {one["name"]: one["version"] for one in json.loads(listed) if one["name"] in names}
     config = darshan.parent.parent / "bin" / "darshan-config"
     runtime = re.search(rb"DARSHAN_VERSION=(\S+)", config.read_bytes()) if config.exists() else None
     told = re.search(rb"\b3\.\d+\.\d+\b", darshan.read_bytes())
     found["darshan-runtime"] = (runtime[1] if runtime else told[0] if told else b"unknown").decode()
-    found["leadline"] = command([sys.executable, "-m", "leadline", "--version"]).stdout.split()[-1]
+    found["leadline"] = leadline("--version").split()[-1]
     return {"versions": found, "levels": levels()}
 
 
-def leadline(*words: str) -> str:
-    """The program itself, from outside."""
-    return command([sys.executable, "-m", "leadline", *words]).stdout
-
-
-def named(trace: Path) -> dict[str, Any]:
+def named(trace: Path) -> Row:
     """What leadline's diagnosis names, with its shares of the run time."""
-    (cell,) = json.loads(leadline("diagnose", str(trace), "--json"))["cells"]
+    (cell,) = diagnosed(trace)
     return {
         "named": {cause["cause"]: cause["share"] for cause in cell["named"]},
         "behind": {cause["cause"]: cause["share"] for cause in cell["behind"]},
@@ -110,23 +119,23 @@ def named(trace: Path) -> dict[str, Any]:
     }
 
 
-def said(log: Path, place: Path) -> dict[str, Any]:
+def said(log: Path, place: Path) -> Row:
     """What Drishti names: its codes, and the words that it has for them."""
-    drishti = [str(VENV / "bin" / "drishti"), "--code", "--csv", "--export_dir", str(place), "--size", "400"]
-    printed = command([*drishti, str(log)], cwd=place).stdout
+    words = ("--code", "--csv", "--export_dir", place, "--size", "400", log)
+    printed = command(VENV / "bin" / "drishti", *words, cwd=place)
     (file,) = place.glob("*.csv")
     with file.open() as rows:
         (row,) = csv.DictReader(rows)
-    words = dict(re.findall(r"\[([A-Z]\d\d)\] (.*?)\s*│?$", printed, re.MULTILINE))
+    told = dict(re.findall(r"\[([A-Z]\d\d)\] (.*?)\s*│?$", printed, re.MULTILINE))
     counted = re.search(r"(\d+) critical issues, (\d+) warnings", printed)
     return {
         "codes": [code for code, value in row.items() if value == "True"],
-        "words": words,
+        "words": told,
         "counted": [int(number) for number in counted.groups()] if counted else None,
     }
 
 
-def run(one: HabitCase, seed: int, darshan: Path) -> dict[str, Any]:
+def measured(one: HabitCase, seed: int, darshan: Path) -> Row:
     """A program three times with the same seed: to make its data, under leadline, under Darshan."""
     binary = built(one.ranks > 1)
     ranks = ["mpiexec", "-n", str(one.ranks)] if one.ranks > 1 else []
@@ -135,80 +144,161 @@ def run(one: HabitCase, seed: int, darshan: Path) -> dict[str, Any]:
     logs, sheets = place / "logs", place / "sheets"
     for folder in (logs, sheets):
         folder.mkdir(parents=True)
-    with tempfile.TemporaryDirectory(prefix="run-", dir=PLACE) as name:
-        works = [Path(name) / "first", Path(name) / "second"]
+    with scratch("run", PLACE) as files:
+        works = [files / "first", files / "second"]
         for work in works:
             work.mkdir()
-        for work in works:
-            command([str(built(False)), "make", str(work), str(seed)])
-        own = [*ranks, str(binary), one.name, str(works[0]), str(seed)]
-        leadline("trace", "-o", str(place / "trace"), "--", *own)
-        recorded = [*ranks, "env", f"LD_PRELOAD={darshan}", str(binary), one.name, str(works[1]), str(seed)]
+            command(built(False), "make", work, str(seed))
+        own = [*ranks, binary, one.name, works[0], str(seed)]
+        leadline("trace", "-o", place / "trace", "--", *own, allowed=(0,))
+        recorded = [*ranks, "env", f"LD_PRELOAD={darshan}", binary, one.name, works[1], str(seed)]
         switch = {} if ranks else {"DARSHAN_ENABLE_NONMPI": "1"}
-        command(recorded, env={**os.environ, **switch, "DARSHAN_LOGDIR": str(logs)})
+        command(*recorded, env={**os.environ, **switch, "DARSHAN_LOGDIR": str(logs)})
     (log,) = logs.glob("*io_habits*.darshan")
-    leadline("import", "darshan", str(log), "-o", str(place / "imported"))
-    return {**judged(one.name, seed), "drishti": said(log, sheets)}
+    leadline("import", "darshan", log, "-o", place / "imported", allowed=(0,))
+    return {**traces_named(one.name, seed), "drishti": said(log, sheets)}
 
 
-def judged(name: str, seed: int) -> dict[str, Any]:
+def traces_named(name: str, seed: int) -> Row:
     """What leadline says of the traces that were kept."""
     place = PLACE / "kept" / f"{name}-{seed}"
     both = {"leadline": named(place / "trace"), "leadline_darshan": named(place / "imported")}
     return {"case": name, "seed": seed, **both}
 
 
-def run_all(arguments: argparse.Namespace) -> None:
+def run(asked: argparse.Namespace) -> None:
     """What is not in the file yet, in random order by the seed."""
-    installed()
-    cases = [(one, arguments.darshan) for one in CASES]
-    cases += [(one, arguments.ranked) for one in RANKED if arguments.ranked]
-    seeds = range(arguments.seed, arguments.seed + arguments.seeds)
-    planned = [(one, library, seed) for one, library in cases for seed in seeds]
-    random.Random(arguments.seed).shuffle(planned)  # noqa: S311 - an order, no secret
-    lines = [json.loads(line) for line in RUNS.read_text().splitlines()] if RUNS.exists() else []
-    about = versions(arguments.darshan)
-    had = {(line["case"], line["seed"]) for line in lines if "case" in line}
-    with RUNS.open("a") as file:
-        if about not in lines:
-            file.write(json.dumps(about) + "\n")
-        for one, library, seed in planned:
-            if (one.name, seed) not in had:
-                file.write(json.dumps(run(one, seed, library.resolve())) + "\n")
-                file.flush()
-                print(one.name, seed, flush=True)
-
-
-def diagnose_again() -> None:
-    """The same traces by rules that changed since; Drishti's answers stay."""
-    lines = [json.loads(line) for line in RUNS.read_text().splitlines()]
-    lines = [{**line, **judged(line["case"], line["seed"])} if "case" in line else line for line in lines]
-    RUNS.write_text("".join(json.dumps(line) + "\n" for line in lines))
-
-
-def main() -> None:
-    """Run, diagnose what was kept once more, or judge."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("what", choices=("run", "again", "judge"))
-    parser.add_argument("--darshan", type=Path, help="libdarshan.so, built without MPI")
-    parser.add_argument(
-        "--ranked", type=Path, help="libdarshan.so, built with MPI: programs of several ranks, too"
-    )
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--seeds", type=int, default=3)
-    arguments = parser.parse_args()
-    if arguments.what == "again":
-        diagnose_again()
-        return
-    if arguments.what == "judge":
-        PAGE.write_text(drishti_page.page([json.loads(line) for line in RUNS.read_text().splitlines()]))
-        return
-    if arguments.darshan is None or not arguments.darshan.exists():
-        parser.error("--darshan names no library: Drishti reads what Darshan's library records")
+    if asked.darshan is None or not asked.darshan.exists():
+        raise SystemExit("--darshan names no library: Drishti reads what Darshan's library records")
     if shutil.which("gcc") is None:
-        parser.error("the programs are in C, and gcc is not installed")
-    run_all(arguments)
+        raise SystemExit("the programs are in C, and gcc is not installed")
+    installed()
+    libraries = [(one, asked.ranked if one.ranks > 1 else asked.darshan) for one in CASES]
+    seeds = range(asked.seed, asked.seed + asked.seeds)
+    planned = [(one, library, seed) for one, library in libraries if library for seed in seeds]
+    random.Random(asked.seed).shuffle(planned)  # noqa: S311 - an order, no secret
+    runs, about = asked.lines, versions(asked.darshan)
+    had = runs.done("case", "seed")
+    if about not in list(runs):
+        runs.keep(about)
+    for one, library, seed in planned:
+        if (one.name, seed) not in had:
+            runs.keep(measured(one, seed, library.resolve()))
+            print(one.name, seed, flush=True)
 
+
+def again(asked: argparse.Namespace) -> None:
+    """The same traces by rules that changed since; Drishti's answers stay."""
+    rows = [
+        {**row, **traces_named(row["case"], row["seed"])} if "case" in row else row for row in asked.lines
+    ]
+    asked.lines.replace(rows)
+
+
+# -- the page ------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What a tool named of one run, and what that is worth."""
+
+    case: HabitCase
+    tool: str
+    named: tuple[str, ...]
+
+    @property
+    def beside(self) -> tuple[str, ...]:
+        """Accusations that are not true."""
+        return tuple(
+            code for code in self.named if code not in (*self.case.right(self.tool), *self.case.also)
+        )
+
+    @property
+    def outcome(self) -> str:
+        """By the words of the page."""
+        if self.case.clean:
+            return "false alarm" if self.beside else "right"
+        if set(self.named) & set(self.case.right(self.tool)):
+            return "right"
+        return "wrong" if self.beside else "silent"
+
+
+def page(lines: Sequence[Row]) -> Iterator[str]:
+    """The whole of it."""
+    about, prose = [line for line in lines if "levels" in line][-1], text("drishti")
+    runs = [line for line in lines if "case" in line]
+    tried = [one for one in CASES if any(line["case"] == one.name for line in runs)]
+    answers = {
+        (one.name, tool): [
+            Answer(one, tool, _named(line, tool, about["levels"]))
+            for line in runs
+            if line["case"] == one.name
+        ]
+        for one in tried
+        for tool in TOOLS
+    }
+    seeds = ", ".join(map(str, sorted({line["seed"] for line in runs})))
+    told = ", ".join(f"{name} {version}" for name, version in sorted(about["versions"].items()))
+    marked = sum(NO_MPI_IO in line["drishti"]["codes"] for line in runs)
+    yield from ["# A program's way of I/O: leadline beside Drishti", "", prose["introduction"], ""]
+    yield f"Seeds {seeds}; {told}."
+    yield f"{len(runs)} runs of {len(tried)} programs; `{NO_MPI_IO}` in {marked} of them."
+    headings = (
+        " | >of bad habits: right | >silent | >wrong | >beside | >of clean programs: right | >false alarm"
+    )
+    yield from ["", *table(headings, _summary(tried, answers)), "", "## Each program", ""]
+    yield "What was named in any seed; in bold what names the habit, in brackets what is true beside. Where"
+    yield from ["seeds differ the outcome says so.", ""]
+    rows = ((one.name, one.words, *(_cell(answers[one.name, tool]) for tool in TOOLS)) for one in tried)
+    yield from [*table(f"program | what it does | {' | '.join(TOOLS.values())}", rows), "", prose["limits"]]
+
+
+def _named(line: Row, tool: str, levels: Mapping[str, str]) -> tuple[str, ...]:
+    if tool != "drishti":
+        return tuple(code for code in line[tool]["named"] if code not in NO_ACCUSATION)
+    codes = line["drishti"]["codes"]
+    return tuple(code for code in codes if levels[code] in ("critical", "warning") and code != NO_MPI_IO)
+
+
+def _summary(
+    tried: Sequence[HabitCase], answers: Mapping[tuple[str, str], Sequence[Answer]]
+) -> Iterator[Sequence[object]]:
+    for tool, words in TOOLS.items():
+        bad, clean = (
+            [one for case in tried if case.clean == state for one in answers[case.name, tool]]
+            for state in (False, True)
+        )
+        found, quiet = ([one.outcome for one in some] for some in (bad, clean))
+        yield (
+            words,
+            *(found.count(state) for state in ("right", "silent", "wrong")),
+            sum(len(one.beside) for one in bad),
+            *(quiet.count(state) for state in ("right", "false alarm")),
+        )
+
+
+def _cell(found: Sequence[Answer]) -> str:
+    outcomes = [one.outcome for one in found]
+    words = " and ".join(
+        name if len(set(outcomes)) == 1 else f"{name} ({outcomes.count(name)} of {len(outcomes)})"
+        for name in dict.fromkeys(outcomes)
+    )
+    codes = dict.fromkeys(code for one in found for code in one.named)
+    return f"{words}: {', '.join(_marked(code, found[0]) for code in codes)}" if codes else words
+
+
+def _marked(code: str, one: Answer) -> str:
+    if code in one.case.right(one.tool):
+        return f"**{code}**"
+    return f"({code})" if code in one.case.also else code
+
+
+OPTIONS: dict[str, dict[str, Any]] = {
+    "--darshan": {"type": Path, "help": "libdarshan.so, built without MPI"},
+    "--ranked": {"type": Path, "help": "libdarshan.so, built with MPI: programs of several ranks, too"},
+    "--seed": {"type": int, "default": 1},
+    "--seeds": {"type": int, "default": 3},
+}
 
 if __name__ == "__main__":
-    main()
+    bench("drishti", __doc__, run, page, OPTIONS, {"again": again})

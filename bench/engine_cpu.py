@@ -12,22 +12,31 @@ import itertools
 import json
 import os
 import re
-import shutil
 import subprocess
-import sys
-import tempfile
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from cost import Places
-from ratios import cpu_per_operation_ns, interleaved, spread
-from s3_peer import curl_command
-from sides import LIMIT_S, SECOND_NS, TRIAL, Sample, Side, done_of, job, pinned, without_start
-from tables import judge, shares
+from harness import CommandError, leadline, scratch, spread
+from sides import (
+    LIMIT_S,
+    MIB,
+    SECOND_NS,
+    TRIAL,
+    Places,
+    Side,
+    cpu_per_operation_ns,
+    interleaved,
+    job,
+    pinned,
+    run_job,
+    shares,
+    without_start,
+)
 
-KIB, MIB = 1 << 10, 1 << 20
+KIB = 1 << 10
 SMALL, LARGE = 4 * KIB, 4 * MIB
 LENGTHS_S = (2, 1)  # a long and a short run, in whole seconds, as `rados bench` takes them
 LONGER_S = (5, 1)  # for the goal: of writes of 4 MiB a second has few
@@ -35,14 +44,12 @@ RADOS_GOAL = 1.05  # of `rados bench`, which writes the same bytes each time, wi
 DEPTH = 8
 DATA_BYTES = 32 * MIB
 FRESH = "FRESH"  # in a name: of what a program makes once only
-HEAD = [
-    "| work | side | µs of CPU per operation | leadline / it |",
-    "|---|---|---|---|",
-]
+# Of the payload no digest is made; the request is signed all the same (AWS's signature, version 4).
+_UNSIGNED = 'header = "x-amz-content-sha256: UNSIGNED-PAYLOAD"'
 
 
 @dataclass(frozen=True)
-class Lab:
+class EngineLab:
     """The ways to a lab's storage: `where` and `reason` by way, and a directory of this host for files."""
 
     where: dict[str, str]
@@ -62,142 +69,105 @@ class Work:
     has_goal: bool = False
 
 
-def engine_cpu(places: Places) -> list[str]:
-    """The section of results.md."""
-    lines = ["", "## CPU time per operation of the engines without a mount", ""]
-    with tempfile.TemporaryDirectory(prefix="leadline-bench-lab-") as home:
-        started = _lab(Path(home))
-        if isinstance(started, str):
-            return [*lines, f"NOT_RUN: {started}", ""]
+def engine_cpu(places: Places) -> Iterator[str]:
+    """The section of results.md. Gateways that do not start are reasons of their own rows."""
+    yield from ["", "## CPU time per operation of the engines without a mount", ""]
+    with scratch("leadline-bench-lab", "/tmp") as home:
+        env = {"env": {**os.environ, "XDG_STATE_HOME": str(home)}}
+        up = ("lab", "up", "--name", "bench", "--dir", home / "lab", "--osds", "3", "--gateways", "all")
         try:
-            lab = _read(Path(home), places.cpu)
-            return [*lines, *_measured(lab, places.rounds(3)), ""]
+            leadline(*up, allowed=(0, 3), **env)
+            told = json.loads(leadline("lab", "targets", home / "lab", "--json", **env))["targets"]
+            for target in told:
+                os.environ.update(target["variables"])
+            where, reason = ({one["way"]: one[name] for one in told} for name in ("where", "reason"))
+            local = home / "local"
+            local.mkdir()
+            lab = EngineLab(where, reason, str(home / "lab" / "ceph.conf"), local, places.cpu)
+            yield from [*_measured(lab, places.rounds(3)), ""]
+        except CommandError as error:
+            yield from [f"NOT_RUN: {' '.join(str(error).split())[-300:]}", ""]
         finally:
-            _leadline(Path(home), "lab", "down", "--all")
+            leadline("lab", "down", "--all", allowed=range(256), **env)
 
 
-def _lab(home: Path) -> str | None:
-    """Starts it; the reason where it does not start. Gateways that do not are reasons of their own rows."""
-    done = _leadline(
-        home, "lab", "up", "--name", "bench", "--dir", str(home / "lab"), "--osds", "3", "--gateways", "all"
-    )
-    last = (done.stderr.strip().splitlines() or ["no reason given"])[-1]
-    return None if (home / "lab" / "ceph.conf").exists() and done.returncode in (0, 3) else last
-
-
-def _leadline(home: Path, *words: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "leadline", *words],
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
-        env={**os.environ, "XDG_STATE_HOME": str(home)},
-    )
-
-
-def _read(home: Path, cpu: int) -> Lab:
-    found = json.loads(_leadline(home, "lab", "targets", str(home / "lab"), "--json").stdout)["targets"]
-    for target in found:
-        os.environ.update(target["variables"])
-    local = home / "local"
-    local.mkdir()
-    return Lab(
-        {target["way"]: target["where"] for target in found},
-        {target["way"]: target["reason"] for target in found},
-        str(home / "lab" / "ceph.conf"),
-        local,
-        cpu,
-    )
-
-
-def _measured(lab: Lab, rounds: int) -> list[str]:
-    lines, commands = list(HEAD), []
+def _measured(lab: EngineLab, rounds: int) -> Iterator[str]:
+    yield "| work | side | µs of CPU per operation | leadline / it |"
+    yield "|---|---|---|---|"
+    commands = []
     for way, works in WORKS.items():
         reason = lab.reason.get(way, "the lab knows no such way")
         if reason:
-            lines.append(f"| {way} | NOT_RUN | {reason} | |")
+            yield f"| {way} | NOT_RUN | {reason} | |"
             continue
         try:
             for work in works(lab):
-                lines += _rows(work, rounds)
+                yield from _rows(work, rounds)
                 commands += [side.command for side in work.sides]
         except (RuntimeError, OSError, subprocess.SubprocessError) as error:
-            words = " ".join(str(error).split())
-            lines.append(f"| {way} | NOT_RUN | {words[-200:]} | |")
-    shown = [f"    {command}" for command in dict.fromkeys(commands)]
-    return [*lines, "", "Commands:", "", *shown]
+            yield f"| {way} | NOT_RUN | {' '.join(str(error).split())[-200:]} | |"
+    yield from ["", "Commands:", "", *(f"    {one}" for one in dict.fromkeys(commands))]
 
 
-def _rows(work: Work, rounds: int) -> list[str]:
+def _rows(work: Work, rounds: int) -> Iterator[str]:
     # Where a goal is to be decided three rounds would not.
     samples = interleaved(work.sides, 2 * rounds + 1 if work.has_goal else rounds)
-    lines = []
     for index, side in enumerate(work.sides):
-        own = spread([cpu_per_operation_ns(one[index]) / 1e3 for one in samples])
-        pairs = [cpu_per_operation_ns(one[0]) / cpu_per_operation_ns(one[index]) for one in samples]
-        compared = spread(pairs).words(2) if index else ""
+        own = spread(cpu_per_operation_ns(one[index]) / 1e3 for one in samples)
+        pairs = spread(cpu_per_operation_ns(one[0]) / cpu_per_operation_ns(one[index]) for one in samples)
+        compared = pairs.words(2) if index else ""
         if side.name == "rados bench" and work.has_goal:
-            compared += (
-                f", at most {RADOS_GOAL:g}: {judge(spread(pairs), RADOS_GOAL)}; {shares(samples, 0, index)}"
-            )
-        lines.append(f"| {work.what if index == 0 else ''} | {side.name} | {own.words(0)} | {compared} |")
-    return [*lines, *(f"| | {name} | cannot do it: {why} | |" for name, why in work.lacking.items())]
+            verdict = pairs.judged(RADOS_GOAL)
+            compared += f", at most {RADOS_GOAL:g}: {verdict}; {shares(samples, 0, index)}"
+        yield f"| {'' if index else work.what} | {side.name} | {own.words(0)} | {compared} |"
+    yield from (f"| | {name} | cannot do it: {why} | |" for name, why in work.lacking.items())
 
 
 def trial(
-    lab: Lab, url: str, engine: str, rw: str, bs: int, lengths_s: tuple[int, int] = LENGTHS_S, **changes: Any
+    lab: EngineLab,
+    url: str,
+    engine: str,
+    rw: str,
+    bs: int,
+    lengths_s: tuple[int, int] = LENGTHS_S,
+    **changes: Any,
 ) -> Side:
     """leadline: trials of the engine, without Python, in a directory that they have to themselves."""
-    name = f"/bench-{rw}-{bs // KIB}k"
-    long, short = (_trial(lab, url, engine, rw, bs, seconds, **changes) for seconds in lengths_s)
+    name, said = f"/bench-{rw}-{bs // KIB}k", "".join(f" {name}={value}" for name, value in changes.items())
+    shown = f"trial engine={engine} rw={rw} bs={bs} iodepth={DEPTH} time_based{said}"
+
+    def of_length(seconds: int) -> tuple[Path, Side]:
+        size = max(DATA_BYTES, DEPTH * bs)
+        more = {"time_based": True, "runtime_ns": seconds * SECOND_NS, "overwrite": rw != "read", **changes}
+        path = _write_job(lab, url, engine, name, f"{seconds}", rw=rw, bs=bs, size=size, **more)
+        return path, Side("leadline", partial(run_job, lab.cpu, path, lab.local / "trial.llrec"), shown)
+
+    (first, long), (_, short) = map(of_length, lengths_s)
     _make_directory(url, name)
-    words = [str(TRIAL), "layout", str(_job_path(lab, engine, name, lengths_s[0])), "none"]
+    words = [TRIAL, "layout", first, "none"]
     laid = subprocess.run(words, check=False, timeout=LIMIT_S, capture_output=True, text=True)
     if laid.returncode != 0:
         raise RuntimeError(f"no files were laid out: {laid.stderr[-300:]}")
     return without_start(long, short)
 
 
-def _job_path(lab: Lab, engine: str, name: str, seconds: int) -> Path:
-    return lab.local / f"{engine}{name.replace('/', '-')}-{seconds}.json"
-
-
-def _trial(lab: Lab, url: str, engine: str, rw: str, bs: int, seconds: int, **changes: Any) -> Side:
-    name = f"/bench-{rw}-{bs // KIB}k"
-    value = job(
-        Path(name), engine=engine, location=url, rw=rw, bs=bs, size=max(DATA_BYTES, DEPTH * bs), direct=True,
-        iodepth=DEPTH, time_based=True, runtime_ns=seconds * SECOND_NS, overwrite=rw != "read", **changes,
-    )  # fmt: skip
-    path = _job_path(lab, engine, name, seconds)
+def _write_job(lab: EngineLab, url: str, engine: str, name: str, which: str, **changes: Any) -> Path:
+    value = job(Path(name), engine=engine, location=url, direct=True, iodepth=DEPTH, **changes)
+    path = lab.local / f"{engine}{name.replace('/', '-')}-{which}.json"
     path.write_text(json.dumps(value))
-    said = "".join(f" {name}={value}" for name, value in changes.items())
-    shown = f"trial engine={engine} rw={rw} bs={bs} iodepth={DEPTH} time_based{said}"
-    return Side("leadline", lambda: _sample(lab, path), shown)
+    return path
 
 
-def _sample(lab: Lab, path: Path) -> Sample:
-    """What the trial of a job used and moved."""
-    used, out = pinned([str(TRIAL), "run", str(path), str(lab.local / "trial.llrec")], lab.cpu)
-    operations, moved_bytes, last_ns = done_of(out)
-    return Sample(used.cpu_ns, operations, moved_bytes, last_ns, 0.0, 0.0, used.kernel_ns)
-
-
-def _new_files(lab: Lab, url: str, engine: str) -> Side:
+def _new_files(lab: EngineLab, url: str, engine: str) -> Side:
     """leadline writing a file that is not there, each time another one: a whole one less a quarter of one."""
     number = itertools.count()
 
     def writing(size: int) -> Side:
-        def run() -> Sample:
+        def run() -> Any:
             name = f"/bench-new-{next(number)}"
             _make_directory(url, name)
-            value = job(
-                Path(name), engine=engine, location=url, rw="write", bs=LARGE, size=size, direct=True,
-                iodepth=DEPTH,
-            )  # fmt: skip
-            path = _job_path(lab, engine, "/bench-new", size)
-            path.write_text(json.dumps(value))
-            return _sample(lab, path)
+            path = _write_job(lab, url, engine, name, "new", rw="write", bs=LARGE, size=size)
+            return run_job(lab.cpu, path, lab.local / "trial.llrec")
 
         return Side("leadline", run, f"trial engine={engine} rw=write bs={LARGE} iodepth={DEPTH}")
 
@@ -212,35 +182,31 @@ def _make_directory(url: str, name: str) -> None:
 
 
 def copies(
-    lab: Lab,
+    lab: EngineLab,
     name: str,
-    commands: list[list[str]],
+    command: list[str | Path],
     bs: int,
     operations: int,
     shown: str,
     makes: Path | None = None,
 ) -> Side:
-    """A program that moves one file and ends, run several times: its start is part of it.
+    """A program that moves one file and ends: its start is part of it.
 
     `makes`: what it makes, which must not be there. FRESH in a word becomes another number in each run.
     """
     number = itertools.count()
 
-    def run() -> Sample:
+    def run() -> Any:
         if makes is not None:
             makes.unlink(missing_ok=True)
         fresh = str(next(number))
-        cpu_ns = sum(
-            pinned([word.replace(FRESH, fresh) for word in command], lab.cpu)[0].cpu_ns
-            for command in commands
-        )
-        done = len(commands) * operations
-        return Sample(cpu_ns, done, done * bs, 0)
+        used, _ = pinned([str(word).replace(FRESH, fresh) for word in command], lab.cpu)
+        return replace(used, operations=operations, bytes=operations * bs)
 
     return Side(name, run, shown)
 
 
-def rados(lab: Lab) -> Iterator[Work]:
+def rados(lab: EngineLab) -> Iterator[Work]:
     """librados: the library's own bench, and fio's engine on it."""
     url = lab.where["rados"]
     pool = url.removeprefix("rados://").partition("?")[0].partition("/")[0]
@@ -258,52 +224,38 @@ def rados(lab: Lab) -> Iterator[Work]:
     yield Work(f"rados, 4 MiB writes of equal data, {DEPTH} in flight", sides, {}, has_goal=True)
 
 
-def _rados_bench(lab: Lab, pool: str, bs: int, seconds: int) -> Side:
-    command = [
-        "rados",
-        "-c",
-        lab.conf,
-        "-p",
-        pool,
-        "bench",
-        str(seconds),
-        "write",
-        "-b",
-        str(bs),
-        "-t",
-        str(DEPTH),
-    ]
+def _rados_bench(lab: EngineLab, pool: str, bs: int, seconds: int) -> Side:
+    words = ("bench", str(seconds), "write", "-b", str(bs), "-t", str(DEPTH))
 
-    def run() -> Sample:
-        used, out = pinned(command, lab.cpu)
+    def run() -> Any:
+        used, out = pinned(["rados", "-c", lab.conf, "-p", pool, *words], lab.cpu)
         found = re.search(r"Total writes made:\s+(\d+)", out)
         if not found:
             raise RuntimeError("rados bench does not say how many writes it made")
-        done = int(found[1])
-        return Sample(used.cpu_ns, done, done * bs, 0, 0.0, 0.0, used.kernel_ns)
+        return replace(used, operations=int(found[1]), bytes=int(found[1]) * bs)
 
     return Side(
         "rados bench", run, f"rados bench {seconds} write -b {bs} -t {DEPTH} (and the removal of its objects)"
     )
 
 
-def _fio_rados(lab: Lab, pool: str, bs: int, seconds: int) -> Side:
+def _fio_rados(lab: EngineLab, pool: str, bs: int, seconds: int) -> Side:
     words = [
         "--name=bench", "--output-format=json", "--ioengine=rados", f"--conf={lab.conf}", f"--pool={pool}",
         "--clientname=admin", "--rw=write", f"--bs={bs}", f"--size={max(DATA_BYTES, DEPTH * bs)}",
         f"--iodepth={DEPTH}", "--time_based", f"--runtime={seconds}", "--touch_objects=0",
     ]  # fmt: skip
 
-    def run() -> Sample:
+    def run() -> Any:
         used, out = pinned(["fio", *words], lab.cpu)
         (found,) = json.loads(out[out.index("{") :])["jobs"]
         wrote = found["write"]
-        return Sample(used.cpu_ns, wrote["total_ios"], wrote["io_bytes"], 0, 0.0, 0.0, used.kernel_ns)
+        return replace(used, operations=wrote["total_ios"], bytes=wrote["io_bytes"])
 
     return Side("fio rados", run, f"fio --ioengine=rados --rw=write --bs={bs} --iodepth={DEPTH} --time_based")
 
 
-def nfs(lab: Lab) -> Iterator[Work]:
+def nfs(lab: EngineLab) -> Iterator[Work]:
     """libnfs: its program copies whole files, in pieces of its own."""
     url = lab.where["nfs"]
     whole = "nfs-cp copies whole files in pieces of its own"
@@ -317,7 +269,7 @@ def nfs(lab: Lab) -> Iterator[Work]:
     command = ["nfs-cp", file, str(lab.local / "copied")]
     operations = DATA_BYTES // LARGE
     said = "nfs-cp 'nfs://SERVER/FILE' LOCAL, of the same version"
-    copied = copies(lab, "nfs-cp", [command], LARGE, operations, said, lab.local / "copied")
+    copied = copies(lab, "nfs-cp", command, LARGE, operations, said, lab.local / "copied")
     yield Work("nfs, 4 MiB reads", [reading, copied], {})
     writing = trial(lab, url, "libnfs", "write", LARGE)
     if "version=3" not in options:
@@ -327,22 +279,22 @@ def nfs(lab: Lab) -> Iterator[Work]:
     file = f"nfs://{server}/{path}/bench-nfs-cp-{FRESH}?nfsport={port}&{options}"
     command = ["nfs-cp", str(_some_file(lab)), file]
     shown = "nfs-cp LOCAL 'nfs://SERVER/FILE'; its writes are not stable ones, leadline's are"
-    yield Work("nfs, 4 MiB writes", [writing, copies(lab, "nfs-cp", [command], LARGE, operations, shown)], {})
+    yield Work("nfs, 4 MiB writes", [writing, copies(lab, "nfs-cp", command, LARGE, operations, shown)], {})
 
 
 def _whole_files(
-    lab: Lab, way: str, engine: str, peer: str, commands: dict[str, list[str]], shown: dict[str, str]
+    lab: EngineLab, way: str, engine: str, peer: str, commands: dict[str, list[str]], shown: dict[str, str]
 ) -> Iterator[Work]:
     """Rows of a way whose own program moves whole files: `commands` by direction, of DATA_BYTES."""
     url, whole = lab.where[way], f"{peer} copies whole files in pieces of its own"
     for rw, command in commands.items():
         yield Work(f"{way}, 4 KiB {rw}s", [trial(lab, url, engine, rw, SMALL)], {peer: whole})
         own = trial(lab, url, engine, rw, LARGE)
-        moved = copies(lab, peer, [command], LARGE, DATA_BYTES // LARGE, shown[rw])
+        moved = copies(lab, peer, command, LARGE, DATA_BYTES // LARGE, shown[rw])
         yield Work(f"{way}, 4 MiB {rw}s", [own, moved], {})
 
 
-def smb(lab: Lab) -> Iterator[Work]:
+def smb(lab: EngineLab) -> Iterator[Work]:
     """libsmbclient: Samba's own program, as the guest that the lab's share takes."""
     plain = lab.where["smb"].removeprefix("smb://").partition("?")[0]
     place, _, path = plain.partition("/")
@@ -359,7 +311,7 @@ def smb(lab: Lab) -> Iterator[Work]:
     return _whole_files(lab, "smb", "libsmbclient", "smbclient", commands, shown)
 
 
-def xrootd(lab: Lab) -> Iterator[Work]:
+def xrootd(lab: EngineLab) -> Iterator[Work]:
     """XRootD's client: its own program."""
     place = lab.where["xrootd"].partition("?")[0].rstrip("/")
     reads = ["xrdcp", "-f", "-s", f"{place}//bench-read-4096k/data.0.0", str(lab.local / "copied")]
@@ -368,11 +320,11 @@ def xrootd(lab: Lab) -> Iterator[Work]:
     # This storage writes new files only, and each file once.
     command = ["xrdcp", "-s", str(_some_file(lab)), f"{place}//bench-xrdcp-{FRESH}"]
     said = "xrdcp LOCAL root://SERVER//FILE"
-    copied = copies(lab, "xrdcp", [command], LARGE, DATA_BYTES // LARGE, said)
+    copied = copies(lab, "xrdcp", command, LARGE, DATA_BYTES // LARGE, said)
     yield Work("xrootd, 4 MiB writes", [_new_files(lab, lab.where["xrootd"], "xrootd"), copied], {})
 
 
-def radosstriper(lab: Lab) -> Iterator[Work]:
+def radosstriper(lab: EngineLab) -> Iterator[Work]:
     """The RADOS striper: Ceph's own tool."""
     pool = lab.where["radosstriper"].removeprefix("radosstriper://").partition("?")[0].partition("/")[0]
     words = ["rados", "-c", lab.conf, "-p", pool, "--striper"]
@@ -384,16 +336,16 @@ def radosstriper(lab: Lab) -> Iterator[Work]:
     return _whole_files(lab, "radosstriper", "radosstriper", "rados --striper", commands, shown)
 
 
-def _some_file(lab: Lab) -> Path:
+def _some_file(lab: EngineLab) -> Path:
     path = lab.local / "data"
     if not path.exists():
         path.write_bytes(os.urandom(DATA_BYTES))
     return path
 
 
-def s3(lab: Lab) -> Iterator[Work]:
+def s3(lab: EngineLab) -> Iterator[Work]:
     """S3: curl, one process and connection for many objects, one at a time."""
-    base = lab.where["s3"]
+    base, said = lab.where["s3"], "curl --config FILE: many objects by one process, one at a time"
     endpoint = base.partition("endpoint=http://")[2].partition("&")[0]
     bucket = base.removeprefix("s3://").partition("?")[0].partition("/")[0]
     for bs, words, count in ((SMALL, "4 KiB", 400), (LARGE, "4 MiB", 40)):
@@ -405,10 +357,10 @@ def s3(lab: Lab) -> Iterator[Work]:
                 copies(
                     lab,
                     f"curl, {verb}",
-                    [curl_command(lab.local, endpoint, bucket, verb, file, number)],
+                    _curl(lab.local, endpoint, bucket, verb, file, number),
                     bs,
                     number,
-                    "curl --config FILE: many objects by one process, one at a time",
+                    said,
                 )
                 for number in (count, count // 4)
             )
@@ -416,8 +368,32 @@ def s3(lab: Lab) -> Iterator[Work]:
             yield Work(f"s3, objects of {words}, {verb}", sides, {})
 
 
+def _curl(place: Path, endpoint: str, bucket: str, verb: str, file: Path, count: int) -> list[str | Path]:
+    """One curl, one connection, that puts `file` as so many objects, or gets the same, each request signed.
+
+    Its configuration holds the keys, so that it is in a file that only its owner reads.
+    """
+    keys = _keys()
+    parts = []
+    for number in range(count):
+        url = f"http://{endpoint}/{bucket}/bench-curl-{file.name}-{number}"
+        way = f'upload-file = "{file}"' if verb == "put" else 'output = "/dev/null"'
+        signed = f'user = "{keys}"\naws-sigv4 = "aws:amz:us-east-1:s3"\n{_UNSIGNED}'
+        parts.append(f'url = "{url}"\n{way}\n{signed}\nsilent\nshow-error\nfail\n')
+    path = place / f"curl-{verb}-{file.name}-{count}"
+    path.touch(mode=0o600)
+    path.write_text("next\n".join(parts))
+    return ["curl", "--config", path]
+
+
+def _keys() -> str:
+    lines = Path(os.environ["AWS_SHARED_CREDENTIALS_FILE"]).read_text().splitlines()
+    found = dict(line.replace(" ", "").split("=", 1) for line in lines if "=" in line)
+    return f"{found['aws_access_key_id']}:{found['aws_secret_access_key']}"
+
+
 # Each way of the lab with a library of its own, and what is measured on it.
-WORKS: dict[str, Callable[[Lab], Iterator[Work]]] = {
+WORKS: dict[str, Callable[[EngineLab], Iterator[Work]]] = {
     "rados": rados,
     "radosstriper": radosstriper,
     "nfs": nfs,
@@ -425,17 +401,3 @@ WORKS: dict[str, Callable[[Lab], Iterator[Work]]] = {
     "xrootd": xrootd,
     "s3": s3,
 }
-
-
-def main() -> None:
-    """Prints the section alone."""
-    place = Path(tempfile.mkdtemp(prefix="leadline-bench-"))
-    try:
-        places: Any = Places(place, place, max(os.sched_getaffinity(0)), "--quick" in sys.argv)
-        sys.stdout.write("\n".join(engine_cpu(places)) + "\n")
-    finally:
-        shutil.rmtree(place)
-
-
-if __name__ == "__main__":
-    main()

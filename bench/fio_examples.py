@@ -21,22 +21,20 @@ import shutil
 import statistics
 import subprocess
 import sys
-import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, suppress
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 import duckdb
 import psutil
 
+from harness import PROGRAM, RESULTS, ROOT, made, put, scratch, spread, table, text
 from leadline.errors import SpecError
 from leadline.study.fio.document import read_job_file
 from leadline.study.fio.sections import FioOption, size, time_ns
 from leadline.study.study import parse_study
 from leadline.yamlio.yaml_source import WrittenAt
-from many_hosts import RESULTS, made, put
-from ratios import Spread, spread
 
 MIB = 1 << 20
 SIZE_BYTES, RUNTIME_S, RAMP_S, LOOPS, NUMJOBS = 256 * MIB, 2, 1, 100, 4
@@ -46,44 +44,6 @@ SURE_PAIRS = 6  # all of fewer leave 1 out by chance too often
 MEASURED = (0, 3)  # 3: leadline says that a figure is not to be used, as of jobs so short
 # Nothing of what was before is left in memory or on its way to the disk.
 _CLEAN = "sync && echo 3 | tee /proc/sys/vm/drop_caches"
-ABOUT = f"""\
-Job files that leadline runs (docs/fio.md), by both in turns, in so many pairs.
-Cut for both: sizes to {SIZE_BYTES // MIB} MiB, times to {RUNTIME_S} s after {RAMP_S} s,
-{LOOPS} loops, {NUMJOBS} numjobs; a job without a time ends after {RUNTIME_S} s at the latest, and one
-without storage then; directories and devices are left out. Before each job the disks are synced and
-the host's caches dropped, by both (fio's `exec_prerun`, `--drop-caches`): a job of a file otherwise
-meets what the one before it left in memory and on its way to the disk. Rates are bytes over the time
-in which the job ran, without laying files out. The ratio is leadline's to fio's: the median of the
-pairs with its interval (all of them where there are fewer than six, which tell nothing for certain),
-**bold** where it leaves 1 out. Figures that leadline itself calls INVALID have its reason.
-CPU is the time of the job's threads on a processor for each byte, `busy` the share of their time
-that it was: where fio's is near 1, the processor makes its rate, and the ratio is that of the CPU.
-`null` and `zipf` have no storage: the processor makes their rate.
-
-The disk is ext4 on a loop device whose file is in memory (`--directory`). The virtual disk at hand will not
-do: fio's 64 KiB reads of `benchmark_operator.fio` fell there from 29 to 14 thousand a second within ten
-minutes, and leadline's from 20 to 15. Each pair has a seed of its own: with one for all of them chance gave
-fio 112 MiB to read of the 256 of `1rw_8m_randrw`, and leadline 88, each time. What is left has these
-reasons, each tried by rows of their own with what both are given then:
-
-- fio writes one buffer again and again, leadline new data each time: `refill_buffers=1`.
-- fio's buffer may begin within a page, as after a job of smaller blocks, and copying a read into it took
-  nine times as long: `iomem_align=4k`.
-- Direct `libaio` is leadline's io_uring with registered files and buffers, which costs less:
-  `ioengine=io_uring fixedbufs=1 registerfiles=1`. Buffered `libaio` is its psync: `ioengine=psync`.
-- Memory that was free for seconds is the hypervisor's in the machine of these rows (`leadline check` says
-  so), and whoever writes there first waits for it: by nothing but that fio's 152 MiB of buffered writes in
-  `1rw_4m_randrw` cost from 77 to 488 ms of CPU, and 77 to 84 where 4 GiB had been touched before the job.
-  The rows of `rw_single_file` scatter by it, and fio's beside its own (`fio twice`), too.
-
-Not each row was tried so: of the others with libaio it is the same reason by their CPU. Not explained:
-`fsx.fio`, one read or write of 4 KiB in flight, where leadline's engine costs more CPU on this disk (on the
-virtual one it was 0.94, 0.84 to 1.06), and `read_seq` of dbench. fio 3.33 crashed (`free(): double free`)
-or hung in the two jobs with `io_submit_mode=offload`, alone, too: they have no figures.
-"""
-OLDER = """
-Rows without CPU are older: of 64 MiB, 4 s and 20 loops, on the virtual disk and not from a clean beginning.
-"""
 _OPTION = re.compile(r"^\s*([a-z_]+)\s*=\s*([^;#\n]*?)\s*(?:[;#].*)?$")
 _ROW = re.compile(r"^\| (`[^`]+\.fio`(?: with `[^`]+`)?) \|")
 _PLACES = ("directory", "filename")
@@ -128,7 +88,7 @@ def main() -> int:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("examples", type=Path, nargs="+")
-    parser.add_argument("--directory", type=Path, default=RESULTS.parent.parent / "target", help="on a disk")
+    parser.add_argument("--directory", type=Path, default=ROOT / "target", help="on a disk")
     parser.add_argument("--rounds", type=int, default=6)
     parser.add_argument("--only", action="append", metavar="NAME", help="this job file; may be repeated")
     parser.add_argument(
@@ -142,10 +102,8 @@ def main() -> int:
     asked = parser.parse_args()
     files = [path for one in asked.examples for path in sorted(one.glob("*.fio")) if _runs(path)]
     chosen = [path for path in files if not asked.only or path.stem in asked.only]
-    place = Path(tempfile.mkdtemp(prefix="leadline-bench-", dir=asked.directory.resolve()))  # fio runs in it
     rows = {} if asked.print else _rows_there()
-    with ExitStack() as around:
-        around.callback(shutil.rmtree, place)
+    with scratch("leadline-bench", asked.directory.resolve()) as place:  # fio runs in it
         for path in chosen:
             print(path.name, file=sys.stderr, flush=True)
             words = (("fio twice", asked.twice), ("caches kept", asked.kept))
@@ -155,7 +113,7 @@ def main() -> int:
             found = _rows(path, Pairing(sides, tuple(asked.add), place, asked.kept), asked.rounds)
             rows[name] = [f"| {name} {row}" for row in found]
             if not asked.print:
-                put(RESULTS, SECTION, "\n".join(section(rows)))
+                put(SECTION, section(rows))
     if asked.print:
         print("\n".join(section(rows)))
     return 0
@@ -163,16 +121,26 @@ def main() -> int:
 
 def section(rows: Mapping[str, Sequence[str]]) -> Iterator[str]:
     """The section's lines."""
-    yield "## Job files, run by fio and by leadline"
-    yield ""
-    yield made()
-    yield ""
-    yield from ABOUT.splitlines()
+    prose = text("fio")
+    limits = {
+        "size": SIZE_BYTES // MIB,
+        "runtime": RUNTIME_S,
+        "ramp": RAMP_S,
+        "loops": LOOPS,
+        "numjobs": NUMJOBS,
+    }
+    yield from [
+        "## Job files, run by fio and by leadline",
+        "",
+        made(),
+        "",
+        prose["about"].format(**limits),
+        "",
+    ]
     if any("|  |" in line for lines in rows.values() for line in lines):
-        yield from OLDER.splitlines()
-    yield ""
-    yield "| job file | job | bytes | leadline / fio | CPU, fio / leadline | busy: fio, leadline | pairs |"
-    yield "|---|---|---|---|---|---|--:|"
+        yield from [prose["older"], ""]
+    headings = "job file | job | bytes | leadline / fio | CPU, fio / leadline | busy: fio, leadline | >pairs"
+    yield from table(headings, ())
     for _, lines in sorted(rows.items()):
         yield from lines
 
@@ -197,7 +165,7 @@ def _rows(path: Path, pairing: Pairing, rounds: int) -> Iterator[str]:
         theirs, ours = ([pair[side][job] for pair in pairs] for side in (0, 1))
         ratio = spread([own.bytes_per_s / other.bytes_per_s for own, other in zip(ours, theirs, strict=True)])
         why = f"; INVALID: {ours[0].unusable}" if ours[0].unusable else ""
-        words = _words(ratio) if rounds >= SURE_PAIRS else ratio.words(2)
+        words = ratio.bold() if rounds >= SURE_PAIRS else ratio.words(2)
         cpu = spread([other.cpu_ns / own.cpu_ns for own, other in zip(ours, theirs, strict=True)])
         busy = ", ".join(f"{statistics.median(done.busy for done in side):.2f}" for side in (theirs, ours))
         found = f"{_bytes_words(theirs, ours)} | {words}{why} | {cpu.words(2)} | {busy} | {rounds}"
@@ -211,11 +179,6 @@ def _bytes_words(theirs: Sequence[Done], ours: Sequence[Done]) -> str:
     if len(counts) == 1:
         return f"{counts.pop():,}, equal"
     return f"**{theirs[0].bytes:,} by fio, {ours[0].bytes:,} by leadline**"
-
-
-def _words(found: Spread) -> str:
-    words = found.words(2)
-    return words if found.low <= 1 <= found.high else f"**{words}**"
 
 
 def _runs(path: Path) -> bool:
@@ -311,20 +274,9 @@ def _by_leadline(job: Path, own: Path, seed: int, caches_kept: bool) -> dict[str
     """Of each job of the file, from the result's own table."""
     out = own / "result"
     where = "null://" if "ioengine=null" in job.read_text() else str(own)
-    words = [
-        "run",
-        str(job),
-        "--target",
-        f"here={where}",
-        "--blocks",
-        "1",
-        "--no-ceph",
-        "--quiet",
-        *(() if caches_kept else ("--drop-caches",)),
-        "--seed",
-        str(seed),
-    ]
-    _output([sys.executable, "-m", "leadline", *words, "--out", str(out)], own, MEASURED)
+    words = ["run", str(job), "--target", f"here={where}", "--blocks", "1", "--no-ceph", "--quiet"]
+    words += [*(() if caches_kept else ("--drop-caches",)), "--seed", str(seed), "--out", str(out)]
+    _output([*PROGRAM, *words], own, MEASURED)
     columns = "work, read_bytes + write_bytes, measured_ns / 1e9"
     # What the threads needed is of the ramp, too.
     whole = "total_read_bytes + total_write_bytes, ramp_ns, cpu_user_ns + cpu_system_ns, threads"
@@ -346,8 +298,7 @@ def _by_leadline(job: Path, own: Path, seed: int, caches_kept: bool) -> dict[str
 
 def _unusable(out: Path, own: Path) -> dict[str, str]:
     """By work: the titles of what makes its figures INVALID."""
-    words = [sys.executable, "-m", "leadline", "show", str(out), "--json"]
-    cells = json.loads(_output(words, own, MEASURED))["cells"]
+    cells = json.loads(_output([*PROGRAM, "show", str(out), "--json"], own, MEASURED))["cells"]
     return {
         cell["work"]: ", ".join(
             one["title"] for one in cell["validity"]["codes"] if one["state"] == "INVALID"

@@ -24,9 +24,9 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from harness import HERE, Runs, table
 from leadline.cli.main import run_command_line
 
-PAGE = Path(__file__).parent / "imports.md"
 HEAD_BYTES = 1 << 16
 REASONS_MAX = 40
 _BY_PID = re.compile(r"(.+)\.\d+")
@@ -138,46 +138,36 @@ def page(outcomes: Sequence[Outcome], about: str) -> str:
     by_kind: dict[str, list[Outcome]] = defaultdict(list)
     for one in outcomes:
         by_kind[one.kind].append(one)
-    lines = [
-        ABOUT,
-        *((about, "") if about else ()),
-        "| kind | files | read | refused | accused |",
-        "|---|--:|--:|--:|--:|",
-    ]
-    parts = []
+    rows, parts = [], []
     for kind, found in by_kind.items():
         read = [one for one in found if not one.refused]
         always = set.intersection(*(set(map(_form, one.reasons)) for one in read)) if read else set()
         accused = [one for one in read if set(map(_form, one.reasons)) - always]
-        lines.append(f"| {kind} | {len(found)} | {len(read)} | {len(found) - len(read)} | {len(accused)} |")
+        rows.append((kind, len(found), len(read), len(found) - len(read), len(accused)))
         refusals = Counter(_form(one.refused) for one in found if one.refused)
         doubts = Counter(form for one in read for form in set(map(_form, one.reasons)) - always)
         parts += ["", f"## {kind}", ""]
         if always:
             parts.append(f"Of every file: {', '.join(sorted(always))}.\n")
         parts += _listed("refused, because", refusals) + _listed("accused, because", doubts)
+    lines = [ABOUT, *((about, "") if about else ())]
+    lines += table("kind | >files | >read | >refused | >accused", rows)
     return "\n".join([*lines, *parts]).rstrip() + "\n"
 
 
 def _listed(title: str, counted: Counter[str]) -> list[str]:
     if not counted:
         return []
-    rows = [f"| {form.replace('|', '/')} | {count} |" for form, count in counted.most_common(REASONS_MAX)]
+    rows = [(form.replace("|", "/"), count) for form, count in counted.most_common(REASONS_MAX)]
     rest = sum(count for _, count in counted.most_common()[REASONS_MAX:])
-    rows += [f"| {len(counted) - REASONS_MAX} other reasons | {rest} |"] if rest else []
-    return [f"| {title} | files |", "|---|--:|", *rows, ""]
+    rows += [(f"{len(counted) - REASONS_MAX} other reasons", rest)] if rest else []
+    return [*table(f"{title} | >files", rows), ""]
 
 
 def _form(text: str) -> str:
     """A reason without its numbers and its remedy, so that the same reason of two files is one."""
     plain = " ".join(text.partition("\n  ")[0].split()).removeprefix("leadline: ")
     return re.sub(r"(?<![A-Za-z_])\d[\d.,]*", "N", plain)[:300]
-
-
-def _kept(rows: Path | None) -> list[Outcome]:
-    if rows is None or not rows.exists():
-        return []
-    return [Outcome(**json.loads(line)) for line in rows.read_text().splitlines()]
 
 
 def main() -> int:
@@ -188,19 +178,19 @@ def main() -> int:
     parser.add_argument("--kind", help="this kind only; nothing is written to the page")
     asked = parser.parse_args()
     archive = asked.archive.resolve(strict=True)
-    outcomes = _kept(asked.rows)
+    rows = Runs(asked.rows) if asked.rows else None
+    outcomes = [Outcome(**row) for row in rows or ()]
     done = {one.file for one in outcomes}
     found = sorted(sources(archive), key=lambda one: KINDS.index(one[0]))
-    with tempfile.TemporaryDirectory(prefix="imports-") as place, contextlib.ExitStack() as stack:
-        rows = stack.enter_context(asked.rows.open("a")) if asked.rows else None
+    with tempfile.TemporaryDirectory(prefix="imports-") as place:
         for kind, path in found:
             if asked.kind in (None, kind.name) and str(path.relative_to(archive)) not in done:
                 outcomes.append(judged(kind, path, archive, Path(place)))
                 if rows:
-                    print(json.dumps(asdict(outcomes[-1])), file=rows, flush=True)
+                    rows.keep(asdict(outcomes[-1]))
     text = page(outcomes, asked.about)
     if asked.kind is None:
-        PAGE.write_text(text)
+        (HERE / "imports.md").write_text(text)
     print(text)
     return 0
 

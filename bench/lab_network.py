@@ -12,16 +12,15 @@ import platform
 import statistics
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from harness import HERE, lab, leadline, scratch, table
 from lab_networks import AloneNetwork, iperf, iperf_line, iperf_servers, why_none
 from leadline.lab.network.topology import Link, simple
-from support import command_line
 
 RATES = (100, 1000, 2000)
 MTUS = (1500, 9000)
@@ -52,8 +51,8 @@ class Stream:
 @contextmanager
 def network(clients: int, link: Link, uplink: Link) -> Iterator[AloneNetwork]:
     """Hosts in two racks, clients on the core above them; gone afterwards."""
-    with tempfile.TemporaryDirectory(prefix="lab-bench-") as place:
-        found = AloneNetwork.plan(simple(clients, clients, 2, 3, link, uplink), Path(place) / "lab")
+    with scratch("lab-bench") as place:
+        found = AloneNetwork.plan(simple(clients, clients, 2, 3, link, uplink), place / "lab")
         try:
             found.make()
             yield found
@@ -88,43 +87,39 @@ def spread(values: Sequence[float], digits: int) -> str:
 
 def links() -> Iterator[str]:
     """The table of rates."""
-    yield "## One stream over a link\n"
-    yield "| link | MTU | direction | goodput / rate | payload / frame | sent again | CPU, % of a core |"
-    yield "|---|---|---|---|---|---|---|"
+    headings = "link | MTU | direction | goodput / rate | payload / frame | sent again | CPU, % of a core"
+    yield from ["## One stream over a link", "", *table(headings, _links()), ""]
+
+
+def _links() -> Iterator[Sequence[object]]:
     for rate in RATES:
         for mtu in MTUS:
-            ceiling = (mtu - HEADERS) / (mtu + ETHERNET)
+            ceiling = f"{(mtu - HEADERS) / (mtu + ETHERNET):.4f}"
             for direction, found in streams(rate, mtu):
                 shares = spread([one.share for one in found], 3)
                 again = "+".join(str(one.again) for one in found)
                 cpu = spread([one.cpu_percent for one in found], 1)
-                yield f"| {rate} Mbit/s | {mtu} | {direction} | {shares} | {ceiling:.4f} | {again} | {cpu} |"
-    yield ""
+                yield f"{rate} Mbit/s", mtu, direction, shares, ceiling, again, cpu
 
 
 def uplink() -> Iterator[str]:
     """Streams of many clients that share one uplink."""
-    rate = 10**9
     names = [(f"client{number + 1}", f"host{number + 1}") for number in range(STREAMS // 2)]
-    yield f"## {STREAMS} streams over one uplink of 1 Gbit/s, from {len(names)} clients, two each\n"
-    yield "| round | goodput of all / rate | each, Mbit/s | sent again |"
-    yield "|---|---|---|---|"
+    yield f"## {STREAMS} streams over one uplink of 1 Gbit/s, from {len(names)} clients, two each"
+    yield from ["", *table("round | goodput of all / rate | each, Mbit/s | sent again", _rounds(names)), ""]
+
+
+def _rounds(names: Sequence[tuple[str, str]]) -> Iterator[Sequence[object]]:
+    rate = 10**9
     with network(STREAMS, Link(rate), Link(rate)) as made, iperf_servers(made, [host for _, host in names]):
         for number in range(ROUNDS):
-            done = [
-                subprocess.Popen(
-                    iperf_line(made, client, host, STREAM_S, "--parallel", "2"),
-                    stdout=subprocess.PIPE,
-                    text=True,
-                )
-                for client, host in names
-            ]
+            lines = (iperf_line(made, client, host, STREAM_S, "--parallel", "2") for client, host in names)
+            done = [subprocess.Popen(line, stdout=subprocess.PIPE, text=True) for line in lines]
             ends = [json.loads(one.communicate()[0])["end"] for one in done]
             each = [item["receiver"]["bits_per_second"] for end in ends for item in end["streams"]]
             again = sum(end["sum_sent"]["retransmits"] for end in ends)
             words = " ".join(f"{value / 1e6:.0f}" for value in sorted(each))
-            yield f"| {number + 1} | {sum(each) / rate:.3f} | {words} | {again} |"
-    yield ""
+            yield number + 1, f"{sum(each) / rate:.3f}", words, again
 
 
 def ticks(pid: int) -> float:
@@ -144,44 +139,28 @@ def softirq_s() -> float:
     return int(Path("/proc/stat").read_text().split()[7]) / os.sysconf("SC_CLK_TCK")
 
 
-def lab(hosts: int, clients: int, osds: int) -> Iterator[str]:
+def idle_lab(hosts: int, clients: int, osds: int) -> Iterator[str]:
     """A real Ceph on hosts: until it is ready, and what it takes while nobody uses it."""
-    yield f"## A lab of {hosts} hosts, {clients} clients and {osds} OSDs\n"
-    with tempfile.TemporaryDirectory(prefix="lab-bench-") as place:
-        directory = Path(place) / "lab"
-        os.environ["XDG_STATE_HOME"] = f"{place}/state"
-        shape = ("--hosts", str(hosts), "--clients", str(clients), "--osds", str(osds), "--switches", "2")
-        began = time.monotonic()
-        try:
-            run("lab", "up", "--dir", str(directory), *shape, "--link", "1Gbit", "--uplink", "2Gbit")
-            ready_s = time.monotonic() - began
-            pids = [
-                item["pid"] for item in json.loads(run("lab", "status", str(directory), "--json"))["daemons"]
-            ]
-            time.sleep(SETTLE_S)
-            before, soft = sum(map(ticks, pids)), softirq_s()
-            time.sleep(IDLE_S)
-            busy, soft = sum(map(ticks, pids)) - before, softirq_s() - soft
-            memory = sum(map(pss_bytes, pids))
-        finally:
-            began = time.monotonic()
-            run("lab", "down", str(directory))
-        yield "| ready | idle for 60 s | softirq of the machine meanwhile | memory (PSS) | processes | down |"
-        yield "|---|---|---|---|---|---|"
-        idle, soft_share = 100 * busy / IDLE_S, 100 * soft / IDLE_S
-        yield (
-            f"| {ready_s:.0f} s | {idle:.1f} % of a core | {soft_share:.1f} % | {memory / 2**20:.0f} MiB"
-            f" | {len(pids)} | {time.monotonic() - began:.0f} s |"
+    yield from [f"## A lab of {hosts} hosts, {clients} clients and {osds} OSDs", ""]
+    shape = ("--hosts", str(hosts), "--clients", str(clients), "--osds", str(osds), "--switches", "2")
+    began = time.monotonic()
+    with lab("lab-bench", *shape, "--link", "1Gbit", "--uplink", "2Gbit") as there:
+        ready_s = time.monotonic() - began
+        daemons = json.loads(leadline("lab", "status", there.directory, "--json"))["daemons"]
+        pids = [item["pid"] for item in daemons]
+        time.sleep(SETTLE_S)
+        before, soft = sum(map(ticks, pids)), softirq_s()
+        time.sleep(IDLE_S)
+        idle, soft_share = (
+            f"{100 * (now - then) / IDLE_S:.1f} %"
+            for now, then in ((sum(map(ticks, pids)), before), (softirq_s(), soft))
         )
-    yield ""
-
-
-def run(*words: str) -> str:
-    """What a command of leadline prints."""
-    done = subprocess.run(command_line(*words), capture_output=True, text=True, timeout=300, check=False)
-    if done.returncode != 0:
-        raise RuntimeError(done.stderr[-2000:])
-    return done.stdout
+        memory = sum(map(pss_bytes, pids))
+        began = time.monotonic()
+    down = f"{time.monotonic() - began:.0f} s"
+    headings = "ready | idle for 60 s | softirq of the machine meanwhile | memory (PSS) | processes | down"
+    row = (f"{ready_s:.0f} s", f"{idle} of a core", soft_share, f"{memory / 2**20:.0f} MiB", len(pids), down)
+    yield from [*table(headings, [row]), ""]
 
 
 def main() -> int:
@@ -189,7 +168,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--links", action="store_true", help="only the links")
     parser.add_argument("--lab", action="store_true", help="only the lab")
-    parser.add_argument("--output", type=Path, default=Path(__file__).parent / "lab.md")
+    parser.add_argument("--output", type=Path, default=HERE / "lab.md")
     asked = parser.parse_args()
     if reason := why_none("iperf3"):
         sys.stderr.write(f"lab-bench: {reason}\n")
@@ -198,7 +177,7 @@ def main() -> int:
     load = Path("/proc/loadavg").read_text().split()[0]
     lines = [HEAD.format(rounds=ROUNDS, seconds=STREAM_S, machine=machine, load=load)]
     parts = [] if asked.lab else [links(), uplink()]
-    parts += [] if asked.links else [lab(3, 2, 4)]
+    parts += [] if asked.links else [idle_lab(3, 2, 4)]
     for part in parts:
         for line in part:
             sys.stderr.write(f"{line}\n")

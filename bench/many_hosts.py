@@ -13,27 +13,22 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import re
 import resource
 import signal
 import statistics
-import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from harness import PROGRAM, ROOT, command, made, put, table
 
 if TYPE_CHECKING:
     from leadline.store.journal import Event
 
-HERE = Path(__file__).parent
-RESULTS = HERE / "results.md"
-BEGIN, END = "<!-- begin {} -->", "<!-- end {} -->"
-_PUT = re.compile(r"^<!-- begin [^\n]*-->\n.*?^<!-- end [^\n]*-->\n", re.MULTILINE | re.DOTALL)
 SECONDS, SAMPLED = 60, 40  # of a trial; samples of a host in each of them
 MIB = 1 << 20
 RUNTIME_S = 2
@@ -43,7 +38,7 @@ blocks: 5
 works:
   randread_4k: {{rw: randread, bs: 4k, size: 64M, time_based: true, runtime: {RUNTIME_S}s, rate_iops: 20}}
 """
-STEPS = ("hosts", "join", "report")
+_STEP_WORDS = {"join": "join and store", "report": "read, judge and report"}
 
 
 def main() -> int:
@@ -54,7 +49,7 @@ def main() -> int:
     parser.add_argument("--trials", type=int, default=20)
     parser.add_argument("--workers", type=int, nargs="+", default=[4, 16, 64])
     parser.add_argument("--print", action="store_true", help="print the sections, and write nothing")
-    parser.add_argument("--step", choices=STEPS, help=argparse.SUPPRESS)
+    parser.add_argument("--step", choices=("hosts", *_STEP_WORDS), help=argparse.SUPPRESS)
     parser.add_argument("--directory", type=Path, help=argparse.SUPPRESS)
     asked = parser.parse_args()
     if asked.step:
@@ -66,33 +61,12 @@ def main() -> int:
     }
     for name, section in sections.items():
         if asked.only in (None, name):
-            text = "\n".join(section())
+            lines = list(section())
             if asked.print:
-                print(text)
+                print("\n".join(lines))
             else:
-                put(RESULTS, f"many hosts {name}", text)
+                put(f"many hosts {name}", lines)
     return 0
-
-
-def kept(path: Path) -> str:
-    """The sections in a document that were put there, for who writes the rest of it anew."""
-    return "\n".join(_PUT.findall(path.read_text())) if path.exists() else ""
-
-
-def put(path: Path, name: str, text: str) -> None:
-    """Put a section in the place of what it was before, or at the end."""
-    begin, end = BEGIN.format(name), END.format(name)
-    before = path.read_text()
-    head, found, rest = before.partition(begin)
-    tail = rest.partition(f"{end}\n")[2] if found else ""
-    joint = head if found else head.rstrip("\n") + "\n\n"
-    path.write_text(f"{joint}{begin}\n{text}\n{end}\n{tail}")
-
-
-def made() -> str:
-    """When, and on how busy a machine."""
-    when, load = datetime.now(UTC), os.getloadavg()[0]
-    return f"*Made {when:%Y-%m-%d %H:%M} UTC; load average {load:.1f} at its end, on {os.cpu_count()} CPUs.*"
 
 
 # -- a thousand hosts that are not there ---------------------------------------------------------------
@@ -105,46 +79,39 @@ def simulated(hosts: int, trials: int) -> Iterator[str]:
         found = {}
         for count in dict.fromkeys((1, trials)):
             _step("hosts", directory, hosts, count)
-            found[count] = {name: _step(name, directory, hosts, count) for name in ("join", "report")}
-    yield f"## {hosts:,} hosts, simulated"
-    yield ""
-    yield made()
-    yield ""
+            found[count] = {name: _step(name, directory, hosts, count) for name in _STEP_WORDS}
+    yield from [f"## {hosts:,} hosts, simulated", "", made(), ""]
     yield (
         f"Each host's tables are those of a trial of {SECONDS} s: {SECONDS} intervals by three clocks, and"
         f" {SAMPLED} samples a second. Goal: the parent's memory under 1 GiB."
     )
-    yield ""
-    yield "| | time | CPU time | CPU time a trial | largest memory | result on disk |"
-    yield "|---|---|---|---|---|---|"
-    for count, steps in found.items():
-        trial = f"{count} trial{'s' if count > 1 else ''}"
-        names = {"join": f"join and store {trial}", "report": f"read, judge and report {trial}"}
-        for name, step in steps.items():
-            yield (
-                f"| {names[name]} | {step['seconds']:.1f} s | {step['cpu_s']:.1f} s"
-                f" | {step['cpu_s'] / count:.2f} s"
-                f" | {step['memory'] / MIB:,.0f} MiB | {step['bytes'] / MIB:,.0f} MiB |"
-            )
-    parts = found[trials]["report"]["parts"]
-    yield ""
-    yield (
-        "Of reading and reporting: " + ", ".join(f"{name} {took:.1f} s" for name, took in parts.items()) + "."
-    )
+    rows = [
+        (
+            f"{_STEP_WORDS[name]} {count} trial{'s' if count > 1 else ''}",
+            f"{step['seconds']:.1f} s",
+            f"{step['cpu_s']:.1f} s",
+            f"{step['cpu_s'] / count:.2f} s",
+            *(f"{step[what] / MIB:,.0f} MiB" for what in ("memory", "bytes")),
+        )
+        for count, steps in found.items()
+        for name, step in steps.items()
+    ]
+    headings = " | time | CPU time | CPU time a trial | largest memory | result on disk"
+    parts = (f"{name} {took:.1f} s" for name, took in found[trials]["report"]["parts"].items())
+    yield from ["", *table(headings, rows), "", f"Of reading and reporting: {', '.join(parts)}."]
 
 
 def _step(name: str, directory: Path, hosts: int, trials: int) -> dict[str, Any]:
-    command = [sys.executable, str(Path(__file__)), "--step", name, "--directory", str(directory)]
-    command += ["--hosts", str(hosts), "--trials", str(trials)]
-    answer = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True)
-    found: dict[str, Any] = json.loads(answer.stdout)
-    print(name, trials, answer.stdout.strip(), file=sys.stderr, flush=True)
+    words = ("--step", name, "--directory", directory, "--hosts", str(hosts), "--trials", str(trials))
+    answer = command(sys.executable, Path(__file__), *words, timeout=3600)
+    found: dict[str, Any] = json.loads(answer)
+    print(name, trials, answer.strip(), file=sys.stderr, flush=True)
     return found
 
 
 def one_step(asked: argparse.Namespace) -> int:
     """A step in this process; its cost as JSON."""
-    sys.path[:0] = [str(HERE.parent / "tests" / "unit")]
+    sys.path[:0] = [str(ROOT / "tests" / "unit")]
     steps = {"hosts": write_hosts, "join": join_all, "report": report_all}
     begun, before_s = time.monotonic(), time.process_time()
     parts = steps[asked.step](asked.directory, asked.hosts, asked.trials)
@@ -184,8 +151,8 @@ def write_hosts(directory: Path, hosts: int, _trials: int) -> dict[str, float]:
         kept.append((to_arrow(clocks, LatencyRow), to_arrow(series, SeriesRow)))
     for number in range(hosts):
         latency, series = kept[number % len(kept)]
-        for name, table in (("latency", latency), ("series", series)):
-            pq.write_table(table, directory / "hosts" / f"{number}-{name}.parquet", compression="zstd")
+        for name, rows in (("latency", latency), ("series", series)):
+            pq.write_table(rows, directory / "hosts" / f"{number}-{name}.parquet", compression="zstd")
     return {}
 
 
@@ -280,19 +247,13 @@ class OnWorkers:
 def workers(counts: Sequence[int]) -> Iterator[str]:
     """A study of the engine without storage on so many workers of this machine, each a host."""
     found = [_on_workers(count) for count in counts]
-    yield f"## {max(counts)} Dask workers"
-    yield ""
-    yield made()
-    yield ""
+    yield from [f"## {max(counts)} Dask workers", "", made(), ""]
     yield (
         "`dask worker` processes on loopback, each a host of the study with processes of its own;"
         f" {found[0].trials} trials of {RUNTIME_S} s without storage (`null://`), 20 operations a second in"
         f" all. All hosts share the {os.cpu_count()} CPUs of this machine, which real ones would not: what"
         " each starts for a trial takes as long as the CPU time of all of them."
     )
-    yield ""
-    yield f"| hosts | {' | '.join(str(one.count) for one in found)} | goal |"
-    yield f"|---|{'---|' * len(found)}---|"
     rows: dict[str, tuple[Callable[[OnWorkers], str], str]] = {
         f"fixed cost of a trial, beside its {RUNTIME_S} s": (lambda one: f"{one.cost_s:.2f} s", "1 s"),
         "start skew, median (largest)": (
@@ -304,12 +265,12 @@ def workers(counts: Sequence[int]) -> Iterator[str]:
         "the whole study, hosts looked at and cleaned up": (lambda one: f"{one.seconds:.0f} s", ""),
         "trials complete": (lambda one: f"{one.complete} of {one.trials}", "all"),
     }
-    for name, (shown, goal) in rows.items():
-        yield f"| {name} | {' | '.join(shown(one) for one in found)} | {goal} |"
+    headings = f"hosts | {' | '.join(str(one.count) for one in found)} | goal"
+    cells = ((name, *map(shown, found), goal) for name, (shown, goal) in rows.items())
+    yield from ["", *table(headings, cells)]
 
 
 def _on_workers(count: int) -> OnWorkers:
-    sys.path[:0] = [str(HERE.parent / "tests")]
     from dask_workers import DaskWorkers
     from leadline.store.reader import open_result
 
@@ -335,20 +296,10 @@ def _on_workers(count: int) -> OnWorkers:
 
 def run_on(address: str, count: int, study: Path, out: Path) -> tuple[float, int]:
     """Seconds and the largest memory of the command, in bytes."""
-    command = [
-        sys.executable,
-        "-m",
-        "leadline",
-        "run",
-        str(study),
-        "--target",
-        "nothing=null://",
-        "-o",
-        str(out),
-    ]
-    command += ["--scheduler", address, "--plain-tcp", "--workers", str(count), "--same-machine"]
+    words = ["run", str(study), "--target", "nothing=null://", "-o", str(out), "--scheduler", address]
+    words += ["--plain-tcp", "--workers", str(count), "--same-machine"]
     begun = time.monotonic()
-    child = os.posix_spawn(sys.executable, command, os.environ)
+    child = os.posix_spawn(sys.executable, [*PROGRAM, *words], os.environ)
     _, status, usage = os.wait4(child, 0)
     if os.waitstatus_to_exitcode(status) not in (0, 3):
         raise SystemExit(f"the study ended with {os.waitstatus_to_exitcode(status)}")

@@ -4,7 +4,7 @@
     python bench/nothing.py judge                         # bench/nothing.md, from these lines alone
 
 Labs are started, studies are run over every access method that the lab has, and each cell is diagnosed: one
-run. Nothing is injected. A cause that is named is false, unless it is one of `TRUE` (nothing_page.py), which
+run. Nothing is injected. A cause that is named is false, unless it is one of cases/nothing.yaml, which
 was written before the first run. The metrics of each trial are kept, so that a changed table of causes is
 judged again without a lab.
 """
@@ -13,26 +13,23 @@ from __future__ import annotations
 
 import argparse
 import itertools
-import json
 import os
 import random
 import shutil
 import subprocess
-import sys
-import tempfile
 import time
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from diagnosis import command, settle
-from nothing_page import page
+from harness import PROGRAM, Lab, Row, bench, cases, diagnosed, lab, scratch, table
+from leadline.verdict.diagnosis.causes import FIGURES
+from leadline.verdict.diagnosis.judge import Diagnosed, diagnose
+from leadline.verdict.diagnosis.trial_figures import operation_s
 
-HERE = Path(__file__).parent
-RUNS, PAGE = HERE / "nothing.jsonl", HERE / "nothing.md"
-LAB = "nothing"
 LINKS = """
 ec: 2+1
 switches:
@@ -110,63 +107,45 @@ def rounds(seed: int, *, links: bool, old: bool) -> list[Round]:
     return [one for turn in itertools.zip_longest(*turns) for one in turn if one is not None]
 
 
-@contextmanager
-def lab(place: Path, *, links: bool) -> Iterator[Path]:
-    """A lab of its own with every gateway, gone afterwards."""
-    directory, topology = place / "lab", place / "centre.yaml"
-    topology.write_text(LINKS)
-    options = ("--topology", str(topology)) if links else ("--osds", "3", "--gateways", "all")
-    try:
-        command("lab", "up", LAB, "--dir", str(directory), *options, timeout=900)
-        if links:
-            for client in ("client1", "client2"):
-                command("lab", "mount", client, "--dir", str(directory), check=False)
-        yield directory
-    finally:
-        command("lab", "down", "--dir", str(directory), check=False)
+TRUE: dict[str, str] = cases("nothing")
+_WORDS = """
+Studies run over every access method of labs in which nothing is broken (`make nothing-bench`), and each cell
+is diagnosed: one run. **True**: the cause is of the load, of this host or of the access method, as listed
+below. **False**: a cause is named that accuses equipment, software, the network or the state of the cluster,
+also where it is only said to be next, apart from the load of other processes. The goal is 2 % at most.
+"""
 
 
-def grow_old(directory: Path) -> None:
+def grow_old(there: Lab) -> None:
     """What a lab has behind it after a while: an OSD that was down and came back, and is clean again."""
-    command("lab", "inject", "osd-down", "osd.1", "--dir", str(directory))
+    there.inject("osd-down", "osd.1")
     time.sleep(10)
-    command("lab", "inject", "--clear", "--dir", str(directory))
-    settle(directory)
+    there.mend()
+    there.settle()
 
 
-def where(directory: Path, client: str | None, way: str, place: Path) -> str:
-    """What `--target` takes for an access method."""
-    if way == "local":
-        (place / "local").mkdir(exist_ok=True)
-        return str(place / "local")
-    host = ("--host", client) if client else ()
-    found = json.loads(command("lab", "targets", "--dir", str(directory), *host, "--json").stdout)
-    return next(one["where"] for one in found["targets"] if one["name"] == way)
-
-
-def measure(directory: Path, one: Round, place: Path, seed: int) -> list[dict[str, Any]]:
+def measure(there: Lab, one: Round, place: Path, seed: int) -> list[Row]:
     """The cells of one round, each with what is named."""
-    study = place / "own.yaml"
+    study, local = place / "own.yaml", place / "local"
     study.write_text(OWN)
+    local.mkdir(exist_ok=True)
     waiting, outs = [], []
     for number in range(1, one.clients + 1):
-        client = f"client{number}" if one.links else None
-        inside = ("lab", "exec", client, "--dir", str(directory), "--") if client else ()
+        client = f"client{number}" if one.links else ""
         outs.append(place / f"out{number}")
+        where = str(local) if one.way == "local" else there.targets(client)[one.way]
         words = ["run", str(study) if one.study == "own" else one.study, "-o", str(outs[-1])]
-        words += ["--blocks", "2", "--seed", str(seed + number), "--quiet"]
+        words += ["--blocks", "2", "--seed", str(seed + number), "--quiet", "--target", f"{one.way}={where}"]
         changed = [f"runtime={one.seconds}s"] if one.study == "own" else []
         changed += [f"works.{work}.size=64M" for work in LARGE] if one.study == "reach" else []
         words += [word for change in changed for word in ("--set", change)]
-        words += ["--target", f"{one.way}={where(directory, client, one.way, place)}"]
-        leadline = (sys.executable, "-m", "leadline")
         waiting.append(
             subprocess.Popen(
-                [*leadline, *inside, *(leadline if inside else ()), *words],
+                [*(there.exec_words(client) if client else ()), *PROGRAM, *words],
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.PIPE,
                 text=True,
-                env={**os.environ, "AWS_SHARED_CREDENTIALS_FILE": str(directory / _CREDENTIALS)},
+                env={**os.environ, "AWS_SHARED_CREDENTIALS_FILE": str(there.directory / _CREDENTIALS)},
             )
         )
     complaints = [process.communicate(timeout=3600)[1] for process in waiting]
@@ -175,13 +154,12 @@ def measure(directory: Path, one: Round, place: Path, seed: int) -> list[dict[st
         if not (out / "manifest.json").exists():
             print(complaint[-1000:], flush=True)
             continue
-        said = json.loads(command("diagnose", str(out), "--json").stdout)
-        rows += [_row(one, cell) for cell in said["cells"] if cell["outcome"] != "unusable"]
+        rows += [_row(one, cell) for cell in diagnosed(out) if cell["outcome"] != "unusable"]
         shutil.rmtree(out)
     return rows
 
 
-def _row(one: Round, cell: Mapping[str, Any]) -> dict[str, Any]:
+def _row(one: Round, cell: Mapping[str, Any]) -> Row:
     named = [{key: cause[key] for key in ("cause", "share", "evidence")} for cause in cell["named"]]
     # What was not observed is unknown when it is judged again.
     known = [{name: value for name, value in trial.items() if value is not None} for trial in cell["figures"]]
@@ -195,67 +173,93 @@ def run(asked: argparse.Namespace) -> None:
         ages = {old: _wanted(asked, links=links, old=old) for old in (False, True)}
         if not any(ages.values()) or time.monotonic() > end:
             continue
-        place = Path(tempfile.mkdtemp(prefix="nothing-", dir="/var/tmp"))
-        try:
-            there_already = nullcontext(asked.lab)
-            with lab(place, links=links) if asked.lab is None else there_already as directory:
-                for old, own in ages.items():
-                    if old and own:
-                        grow_old(directory)
-                    _measured(directory, own, place, asked, end)
-        finally:
-            shutil.rmtree(place, ignore_errors=True)
+        shape: Any = {"topology": LINKS, "mounts": ["client1", "client2"]} if links else {}
+        options = () if links else ("--osds", "3", "--gateways", "all")
+        given = nullcontext(Lab(asked.lab)) if asked.lab else lab("nothing", *options, **shape)
+        with given as there, scratch("nothing") as place:
+            for old, own in ages.items():
+                if old and own:
+                    grow_old(there)
+                _measured(there, own, place, asked, end)
 
 
 def _wanted(asked: argparse.Namespace, *, links: bool, old: bool) -> list[Round]:
     """The rounds that are not kept, none where there are enough runs."""
-    there = {row["round"] for row in kept()}
-    left = [one for one in rounds(asked.seed, links=links, old=old) if one.name not in there]
+    done = asked.lines.done("round")
+    left = [one for one in rounds(asked.seed, links=links, old=old) if (one.name,) not in done]
     return [one for one in left if asked.only in one.name] if _lacks_runs(asked, left) else []
 
 
 def _lacks_runs(asked: argparse.Namespace, own: Sequence[Round]) -> bool:
     """Whether runs of this kind of lab are missing."""
-    if not own:
-        return False
-    place = own[0].place
-    return sum(row["round"].startswith(place) for row in kept()) < asked.runs / 4
+    return bool(own) and sum(row["round"].startswith(own[0].place) for row in asked.lines) < asked.runs / 4
 
 
-def _measured(
-    directory: Path, own: Sequence[Round], place: Path, asked: argparse.Namespace, end: float
-) -> None:
+def _measured(there: Lab, own: Sequence[Round], place: Path, asked: argparse.Namespace, end: float) -> None:
     for one in own:
         if not _lacks_runs(asked, own) or time.monotonic() > end:
             return
-        settle(directory)
-        rows = measure(directory, one, place, asked.seed)
-        with RUNS.open("a") as file:
-            for row in rows:
-                file.write(json.dumps(row) + "\n")
+        there.settle()
+        rows = measure(there, one, place, asked.seed)
+        asked.lines.keep(*rows)
         print(f"{one.name}: {len(rows)} cells", flush=True)
 
 
-def kept() -> list[dict[str, Any]]:
-    """The runs that are stored."""
-    return [json.loads(line) for line in RUNS.read_text().splitlines()] if RUNS.exists() else []
+# -- the page ------------------------------------------------------------------------------------------
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("do", choices=("run", "judge"))
-    parser.add_argument("--runs", type=int, default=200, help="cells that are enough")
-    parser.add_argument("--minutes", type=float, default=40, help="no round begins later")
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--only", default="", help="rounds with this in their name, such as ', old,'")
-    parser.add_argument("--lab", type=Path, metavar="DIR", help="on this one, which is up, all on one host")
-    asked = parser.parse_args()
-    if asked.do == "judge":
-        PAGE.write_text("\n".join(page(kept())) + "\n")
-    else:
-        run(asked)
-    return 0
+def page(runs: Sequence[Row]) -> Iterator[str]:
+    """The page's lines."""
+    found = [_judged_now(run) for run in runs]
+    now = [[one.entry.name for one in each.named] for each in found]
+    apart = [[one.entry.name for one in each.apart] for each in found]
+    false = [sorted({*named, *others} - set(TRUE)) for named, others in zip(now, apart, strict=True)]
+    then = [sorted({one["cause"] for one in run["named"]} - set(TRUE)) for run in runs]
+    accused, count = sum(map(bool, false)), len(runs)
+    part = f"{100 * accused / count:.1f} %" if count else "no run"
+    masked = sum("others_here" in named for named in now)
+    linked = sum("hosts and links" in run["round"] for run in runs)
+    several = sum("clients: 1," not in run["round"] for run in runs)
+    yield from ["# Diagnosis where nothing is broken", *_WORDS.splitlines(), ""]
+    yield f"{count} runs: {accused} have a false cause ({part})."
+    yield f"By the causes as they were when these runs were measured: {sum(map(bool, then))}."
+    yield f"In {masked} runs other processes are named: they had much of the CPUs, as the lab's daemons do."
+    yield f"On a lab with hosts and links: {linked} runs; of several clients at once: {several}."
+    yield ""
+    yield from _by("round", [run["round"] for run in runs], false)
+    yield from _by("access method", [run["cell"].partition(".")[0] for run in runs], false)
+    accusing = (
+        (run["round"], run["cell"], *(", ".join(some) for some in causes))
+        for run, *causes in zip(runs, false, then, strict=True)
+        if any(causes)
+    )
+    yield from ["## False causes", "", *table("round | cell | now | when measured", accusing), ""]
+    counted = Counter(cause for named in now for cause in named)
+    yield from ["## Causes that are true here", ""]
+    rows = ((f"`{cause}`", counted[cause], why) for cause, why in TRUE.items())
+    yield from table("cause | >runs that name it | why it can be true", rows)
 
+
+def _judged_now(run: Mapping[str, Any]) -> Diagnosed:
+    rows = [{name: one.get(name) for name in FIGURES} for one in run["figures"]]
+    return diagnose([{**row, "operation_s": operation_s(row)} for row in rows])
+
+
+def _by(title: str, keys: Sequence[str], false: Sequence[Sequence[str]]) -> Iterator[str]:
+    by_key: dict[str, list[bool]] = defaultdict(list)
+    for key, one in zip(keys, false, strict=True):
+        by_key[key].append(bool(one))
+    rows = ((key, len(which), sum(which)) for key, which in sorted(by_key.items()))
+    yield from [*table(f"{title} | >runs | >with a false cause", rows), ""]
+
+
+OPTIONS: dict[str, dict[str, Any]] = {
+    "--runs": {"type": int, "default": 200, "help": "cells that are enough"},
+    "--minutes": {"type": float, "default": 40, "help": "no round begins later"},
+    "--seed": {"type": int, "default": 1},
+    "--only": {"default": "", "help": "rounds with this in their name, such as ', old,'"},
+    "--lab": {"type": Path, "metavar": "DIR", "help": "on this one, which is up, all on one host"},
+}
 
 if __name__ == "__main__":
-    sys.exit(main())
+    bench("nothing", __doc__, run, page, OPTIONS)

@@ -3,35 +3,31 @@
     python bench/programs.py run [--darshan LIB]   # bench/programs.jsonl; goes on there
     python bench/programs.py judge                 # bench/programs.md, from it alone
 
-Each program of `program_cases.py` runs on a FUSE mount whose reads and writes take a known time, once under
-each tracer: preload, BPF, strace and, if LIB is given, Darshan. LIB is `libdarshan.so`, configured with
+Each program of `cases/programs.yaml` runs on a FUSE mount whose reads and writes take a known time, once
+under each tracer: preload, BPF, strace and, if LIB is given, Darshan. LIB is `libdarshan.so`, configured with
 `--without-mpi --with-log-path-by-env=DARSHAN_LOGDIR`.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import shutil
 import socket
 import subprocess
 import sys
-import tempfile
 import threading
 import time
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-HERE = Path(__file__).parent
-sys.path.insert(0, str(HERE.parent / "tests"))
+from harness import HERE, Row, bench, cases, command, scratch, table
+from slow_fuse import build, missing, mounted
 
-import slow_fuse  # noqa: E402 - it is beside the tests
-from program_cases import CASES, OF_THE_HOST, ProgramCase  # noqa: E402
-
-RUNS, PAGE = HERE / "programs.jsonl", HERE / "programs.md"
 VIAS = ("preload", "bpf", "strace", "darshan")
 ANSWER_S = 0.02
 _BOUNDS_BYTES = 64 << 20
@@ -43,7 +39,7 @@ _SHOWN_WITHOUT_CPU_TIME = frozenset(
 _HEAD = """# Conclusions about programs whose bottleneck is known
 
 Written by `make programs-bench` from `bench/programs.jsonl`. Each program spends its time on one thing, by
-how it is made (`bench/program_cases.py`, `bench/floors/bottlenecks.c`), on a FUSE mount whose reads and
+how it is made (`bench/cases/programs.yaml`, `bench/floors/bottlenecks.c`), on a FUSE mount whose reads and
 writes take a known time. leadline traces it, and its first finding is held against what is so.
 
 - **right**: the first finding names the bottleneck, and no finding is false.
@@ -54,6 +50,34 @@ writes take a known time. leadline traces it, and its first finding is held agai
   right there, and are counted apart.
 - Darshan itself records no file that `tar` reads, and no rename of a file that was not opened.
 """
+
+
+# True of any program on a host that others use.
+OF_THE_HOST = frozenset({"waiting_for_cpus"})
+
+
+@dataclass(frozen=True)
+class ProgramCase:
+    """A program, what it does on the slow mount, and what is true of it (see cases/programs.yaml)."""
+
+    name: str
+    does: str
+    words: Sequence[str]
+    right: Sequence[str]
+    also: Sequence[str] = ()
+    read_ms: float = 20
+    write_ms: float = 20
+    files: Sequence[tuple[str, int, int]] = ()  # name with {} for its number, how many, bytes
+    cached: bool = False
+    library: bool = False  # one of 8 MiB, beside its files
+
+    @property
+    def seen_without_cpu_time(self) -> bool:
+        """Whether logs without CPU time can show what is right of it."""
+        return bool(_SHOWN_WITHOUT_CPU_TIME.intersection(self.right))
+
+
+CASES = [ProgramCase(**one) for one in cases("programs")]
 
 
 @contextmanager
@@ -77,31 +101,18 @@ def answering() -> Iterator[int]:
 
 
 def compiled(directory: Path) -> Path:
-    """The programs in C."""
-    found = directory / "bottlenecks"
-    source = HERE / "floors" / "bottlenecks.c"
-    subprocess.run(["cc", "-O2", "-o", str(found), str(source), "-lpthread"], check=True)
-    make_library(directory)
-    return found
-
-
-def make_library(directory: Path) -> None:
-    """A library that is mostly data, and a program that touches all of it."""
-    size = 8 << 20
+    """The programs in C, a library that is mostly data, and a program that touches all of it."""
+    found, size = directory / "bottlenecks", 8 << 20
     source, main = directory / "library.c", directory / "loads.c"
     source.write_text(f"char table[{size}] = {{1}};\n")
     main.write_text(
         f"extern char table[{size}];\nint main(void) {{ int sum = 0;"
         f" for (long at = 0; at < {size}; at += 262144) sum += table[at]; return sum == 0; }}\n"
     )
-    library, loads = directory / "libtable.so", directory / "loads"
-    subprocess.run(["cc", "-shared", "-fPIC", "-o", str(library), str(source)], check=True)
-    subprocess.run(["cc", "-o", str(loads), str(main), f"-L{directory}", "-ltable"], check=True)
-
-
-def words_of(case: ProgramCase, places: dict[str, str]) -> list[str]:
-    """The command, with its places filled in."""
-    return [word.format(**places) for word in case.words]
+    command("cc", "-O2", "-o", found, HERE / "floors" / "bottlenecks.c", "-lpthread")
+    command("cc", "-shared", "-fPIC", "-o", directory / "libtable.so", source)
+    command("cc", "-o", directory / "loads", main, f"-L{directory}", "-ltable")
+    return found
 
 
 def make_files(case: ProgramCase, backing: Path) -> None:
@@ -143,7 +154,7 @@ def traced(via: str, words: list[str], directory: Path, darshan: Path | None) ->
     return done.tables
 
 
-def concluded(tables: Any, path: Path) -> dict[str, Any]:
+def concluded(tables: Any, path: Path) -> Row:
     """What leadline says of it: its headline, and the rules that it names, the costliest first."""
     from leadline.store.reader import open_result
     from leadline.tracing.findings import trace_views
@@ -155,112 +166,93 @@ def concluded(tables: Any, path: Path) -> dict[str, Any]:
     return {"text": time_words(view), "rules": [item.rule for item in said(view)]}
 
 
-def run_one(
-    case: ProgramCase, via: str, program: Path, fuse: Path, port: int, darshan: Path | None
-) -> dict[str, Any]:
+def run_one(case: ProgramCase, via: str, program: Path, fuse: Path, port: int, darshan: Path | None) -> Row:
     """One program under one tracer."""
-    directory = Path(tempfile.mkdtemp(prefix="programs-"))
-    try:
-        with slow_fuse.mounted(fuse, directory, believed_s=60, cached=case.cached) as mount:
+    with scratch("programs", "/tmp") as directory:
+        with mounted(fuse, directory, believed_s=60, cached=case.cached) as mount:
             make_files(case, mount.backing)
             if case.library:
                 shutil.copy(program.parent / "libtable.so", mount.backing)
             mount.rules(read_ms=case.read_ms, write_ms=case.write_ms)
             places = {
-                "mount": str(mount.path),
-                "program": str(program),
-                "loads": str(program.parent / "loads"),
-                "python": sys.executable,
-                "port": str(port),
+                "mount": mount.path,
+                "program": program,
+                "loads": program.parent / "loads",
+                "port": port,
             }
+            words = [word.format(python=sys.executable, **places) for word in case.words]
             logs = directory / "logs"
             logs.mkdir()
-            tables = traced(via, words_of(case, places), logs, darshan)
+            tables = traced(via, words, logs, darshan)
         return {"case": case.name, "via": via, **concluded(tables, directory / "r")}
-    finally:
-        shutil.rmtree(directory)
 
 
-def run(only: str | None, darshan: Path | None) -> None:
+def run(asked: argparse.Namespace) -> None:
     """Every case that `programs.jsonl` has not yet."""
-    if why_not := slow_fuse.missing():
+    if why_not := missing():
         raise SystemExit(f"the slow mount cannot be made: {why_not}")
-    known = {(one["case"], one["via"]) for one in lines()}
-    vias = [via for via in VIAS if darshan or via != "darshan"]
-    quiet = os.open(os.devnull, os.O_WRONLY)
-    kept = os.dup(1)
-    with tempfile.TemporaryDirectory() as place, answering() as port, RUNS.open("a") as out:
-        program, fuse = compiled(Path(place)), slow_fuse.build()
-        for case in CASES:
-            for via in vias:
-                if (case.name, via) in known or (only and only not in case.name):
-                    continue
-                os.dup2(quiet, 1)  # what programs print is nothing of ours
-                try:
-                    found = run_one(case, via, program, fuse, port, darshan)
-                finally:
-                    os.dup2(kept, 1)
-                out.write(json.dumps(found) + "\n")
-                out.flush()
-                print(case.name, via, verdict(case, found), found["rules"], flush=True)
+    if asked.darshan and not asked.darshan.is_file():
+        raise SystemExit(f"--darshan names no library: {asked.darshan}")
+    runs, quiet, printed = asked.lines, os.open(os.devnull, os.O_WRONLY), os.dup(1)
+    known = runs.done("case", "via")
+    vias = [via for via in VIAS if asked.darshan or via != "darshan"]
+    left = [(case, via) for case in CASES for via in vias if asked.only in case.name]
+    with scratch("programs", "/tmp") as place, answering() as port:
+        program, fuse = compiled(place), build()
+        for case, via in left:
+            if (case.name, via) in known:
+                continue
+            os.dup2(quiet, 1)  # what programs print is nothing of ours
+            try:
+                found = run_one(case, via, program, fuse, port, asked.darshan)
+            finally:
+                os.dup2(printed, 1)
+            runs.keep(found)
+            print(case.name, via, verdict(case, found), found["rules"], flush=True)
 
 
-def lines() -> list[dict[str, Any]]:
-    """What was run."""
-    return [json.loads(line) for line in RUNS.read_text().splitlines()] if RUNS.exists() else []
-
-
-def verdict(case: ProgramCase, found: dict[str, Any]) -> str:
+def verdict(case: ProgramCase, found: Row) -> str:
     """`right`, `silent` or `false`."""
     named = found["rules"]
     # Darshan has a log of each process, and leadline takes those of one command line for its copies.
     if found["via"] == "darshan":
         named = ["imbalance_processes" if rule == "imbalance_copies" else rule for rule in named]
     rules = [rule for rule in named if rule in case.right or rule not in OF_THE_HOST]
-    if any(rule not in case.right | case.also for rule in rules):
+    if any(rule not in {*case.right, *case.also} for rule in rules):
         return "false"
     return "right" if rules and rules[0] in case.right else "silent"
 
 
-def judge() -> None:
-    """Write the page from the runs alone."""
-    by_case = {(one["case"], one["via"]): one for one in lines()}
-    rows = ["| program | what it does | " + " | ".join(VIAS) + " |", "|---|---|" + "---|" * len(VIAS)]
-    counts: dict[tuple[str, str], int] = {}
+def page(rows: Sequence[Row]) -> Iterator[str]:
+    """Counts by tracer, and each program."""
+    by_case = {(one["case"], one["via"]): one for one in rows}
+    words: dict[tuple[str, str], str] = {}
     for case in CASES:
-        cells = []
         for via in VIAS:
             found = by_case.get((case.name, via))
             word = "not run" if found is None else verdict(case, found)
-            if word == "silent" and via in _WITHOUT_CPU_TIME and not case.right & _SHOWN_WITHOUT_CPU_TIME:
+            if word == "silent" and via in _WITHOUT_CPU_TIME and not case.seen_without_cpu_time:
                 word = "silent by right"
-            counts[via, word] = counts.get((via, word), 0) + 1
-            named = ", ".join(found["rules"]) if found and word == "false" else ""
-            cells.append(f"{word}: {named}" if named else word)
-        rows.append(f"| `{case.name}` | {case.does} | " + " | ".join(cells) + " |")
-    totals = [
-        f"- {via}: "
-        + ", ".join(f"{count} {word}" for (one, word), count in sorted(counts.items()) if one == via)
-        + f", of {len(CASES)} programs"
-        for via in VIAS
-    ]
-    PAGE.write_text("\n".join([_HEAD, *totals, "", *rows, ""]))
+            words[case.name, via] = word
+    yield _HEAD
+    for via in VIAS:
+        counts = sorted(Counter(words[case.name, via] for case in CASES).items())
+        told = ", ".join(f"{count} {word}" for word, count in counts)
+        yield f"- {via}: {told}, of {len(CASES)} programs"
+    yield ""
+
+    def cell(name: str, via: str) -> str:
+        word = words[name, via]
+        return f"{word}: {', '.join(by_case[name, via]['rules'])}" if word == "false" else word
+
+    shown = ((f"`{case.name}`", case.does, *(cell(case.name, via) for via in VIAS)) for case in CASES)
+    yield from table(f"program | what it does | {' | '.join(VIAS)}", shown)
 
 
-def main() -> None:
-    """The command line."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
-    parser.add_argument("what", choices=("run", "judge"))
-    parser.add_argument("--only", help="programs whose name has this in it")
-    parser.add_argument("--darshan", type=Path, help="libdarshan.so, built without MPI")
-    asked = parser.parse_args()
-    if asked.darshan and not asked.darshan.is_file():
-        parser.error(f"--darshan names no library: {asked.darshan}")
-    if asked.what == "run":
-        run(asked.only, asked.darshan)
-    else:
-        judge()
-
+OPTIONS: dict[str, dict[str, Any]] = {
+    "--only": {"default": "", "help": "programs whose name has this in it"},
+    "--darshan": {"type": Path, "help": "libdarshan.so, built without MPI"},
+}
 
 if __name__ == "__main__":
-    main()
+    bench("programs", __doc__, run, page, OPTIONS)

@@ -2,27 +2,26 @@
 
     python bench/proofs.py                          # all of it, in two processes
     python bench/proofs.py --only one,nothing       # these sections
-    python bench/proofs.py --proofs 200             # fewer of each
+    PROOFS=200 python bench/proofs.py               # fewer of each
 
 Writes `bench/proofs.md` (or --output FILE), section by section; what is not made anew stays.
 """
 
 from __future__ import annotations
 
-import argparse
 import math
+import os
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, replace
 from functools import cache, partial
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 
-from document import Document
+from harness import HERE, Document, table
 from leadline.analysis.cells import CellTable
 from leadline.analysis.metrics import Measured
 from leadline.tuning.proving.proof import DesignKind
@@ -31,7 +30,7 @@ from leadline.verdict.comparisons.comparisons import compare_targets
 from leadline.verdict.proofs.detection import several
 from leadline.verdict.proofs.effects import Effects, StatesDesign, find_effects
 
-OUTPUT = Path(__file__).parent / "proofs.md"
+PROOFS = int(os.environ.get("PROOFS", "2000"))
 INTRODUCTION = """# How often is a proof of several settings right?
 
 Made by `bench/proofs.py`; the seed is fixed, and `leadline tune prove`'s own code plans the states and judges
@@ -122,6 +121,11 @@ class Counted:
     found: int
     false_pairs: int
 
+    @property
+    def shown_held(self) -> str:
+        """The share of intervals that hold."""
+        return share(self.held, self.intervals)
+
 
 def count(truth: Truth, blocks: int, proofs: range) -> Counted:
     """Judge them one after the other."""
@@ -148,19 +152,14 @@ def count(truth: Truth, blocks: int, proofs: range) -> Counted:
     return Counted(verdicts, false, held, intervals, found, false_pairs)
 
 
-def counted(truth: Truth, blocks: int, proofs: int) -> Counted:
+def counted(truth: Truth, blocks: int) -> Counted:
     """The same in two processes."""
-    halves = [range(0, proofs, 2), range(1, proofs, 2)]
+    halves = [range(0, PROOFS, 2), range(1, PROOFS, 2)]
     with ProcessPoolExecutor(2) as pool:
         first, second = pool.map(partial(count, truth, blocks), halves)
-    return Counted(
-        {name: first.verdicts[name] + second.verdicts[name] for name in first.verdicts},
-        first.false + second.false,
-        first.held + second.held,
-        first.intervals + second.intervals,
-        first.found + second.found,
-        first.false_pairs + second.false_pairs,
-    )
+    names = ("false", "held", "intervals", "found", "false_pairs")
+    sums = {name: getattr(first, name) + getattr(second, name) for name in names}
+    return Counted({name: first.verdicts[name] + second.verdicts[name] for name in first.verdicts}, **sums)
 
 
 def share(part: int, whole: int) -> str:
@@ -169,112 +168,77 @@ def share(part: int, whole: int) -> str:
     return f"{100 * p:.1f} ± {100 * 1.96 * math.sqrt(max(p * (1 - p), 1 / whole / 4) / whole):.1f} %"
 
 
-def nothing(proofs: int) -> Iterator[str]:
+def nothing() -> Iterator[str]:
     """Four settings that do nothing, by each kind of design."""
-    yield "## Settings that do nothing"
-    yield ""
+    yield from ["## Settings that do nothing", ""]
     yield (
-        f"Four settings of which none does anything, trials that scatter by 10 %; {proofs:,} proofs a row. At"
+        f"Four settings of which none does anything, trials that scatter by 10 %; {PROOFS:,} proofs a row. At"
         " most 5 % of proofs may say of any setting that it helps or harms; of any pair, that the two act on"
         " each other."
     )
-    yield ""
-    yield (
-        "| design | states | blocks | a setting falsely helps or harms | a pair falsely acts | intervals that"
-        " hold |"
-    )
-    yield "|---|---|---|---|---|---|"
+    rows = []
     for kind, words in DESIGNS:
-        truth = replace(NOTHING, kind=kind)
-        states = len(design_of(truth.kind, truth.names).states)
+        states = len(design_of(kind, NOTHING.names).states)
         for blocks in BLOCKS:
-            found = counted(truth, blocks, proofs)
-            pairs = share(found.false_pairs, proofs) if kind == "factorial" else "-"
-            held = share(found.held, found.intervals)
-            yield f"| {words} | {states} | {blocks} | {share(found.false, proofs)} | {pairs} | {held} |"
+            found = counted(replace(NOTHING, kind=kind), blocks)
+            pairs = share(found.false_pairs, PROOFS) if kind == "factorial" else "-"
+            rows.append((words, states, blocks, share(found.false, PROOFS), pairs, found.shown_held))
+    headings = "design | states | blocks | a setting falsely helps or harms | a pair falsely acts"
+    yield from ["", *table(f"{headings} | intervals that hold", rows)]
 
 
-def one(proofs: int) -> Iterator[str]:
+def one() -> Iterator[str]:
     """A single setting in two states."""
-    yield "## One setting"
-    yield ""
-    yield f"One setting, measured with and without it; trials scatter by 5 %; {proofs:,} proofs a row."
-    yield ""
-    yield "| it does | blocks | helps | harms | does nothing here | undecided | intervals that hold |"
-    yield "|---|---|---|---|---|---|---|"
+    yield from ["## One setting", ""]
+    yield f"One setting, measured with and without it; trials scatter by 5 %; {PROOFS:,} proofs a row."
+    rows = []
     for does in (1.0, 1.1, 1.3):
+        words = f"{100 * (does - 1):+.0f} %" if does != 1 else "nothing"
         for blocks in BLOCKS:
-            found = counted(Truth((does,), 0.05, "together"), blocks, proofs)
+            found = counted(Truth((does,), 0.05, "together"), blocks)
             said = found.verdicts["s1"]
-            shares = (share(said[verdict], proofs) for verdict in ("helps", "harms", "nothing", "undecided"))
-            words = f"{100 * (does - 1):+.0f} %" if does != 1 else "nothing"
-            yield f"| {words} | {blocks} | {' | '.join(shares)} | {share(found.held, found.intervals)} |"
+            shares = (share(said[name], PROOFS) for name in ("helps", "harms", "nothing", "undecided"))
+            rows.append((words, blocks, *shares, found.shown_held))
+    headings = "it does | blocks | helps | harms | does nothing here | undecided | intervals that hold"
+    yield from ["", *table(headings, rows)]
 
 
-def known(proofs: int) -> Iterator[str]:
+def known() -> Iterator[str]:
     """Four settings of which three do something."""
-    yield "## Settings whose effects are known"
-    yield ""
+    yield from ["## Settings whose effects are known", ""]
     yield (
-        f"Four settings, +30 %, +10 %, nothing and -10 %; {proofs:,} proofs a row. Right is helps, helps,"
+        f"Four settings, +30 %, +10 %, nothing and -10 %; {PROOFS:,} proofs a row. Right is helps, helps,"
         " does nothing here, harms. One by one takes 5 states a block, the factorial 8."
     )
-    yield ""
-    yield (
-        "| design | scatter | blocks | +30 % helps | +10 % helps | nothing: does nothing here | -10 % harms"
-        " | a false claim | intervals that hold |"
-    )
-    yield "|---|---|---|---|---|---|---|---|---|"
-    right = (("s1", "helps"), ("s2", "helps"), ("s3", "nothing"), ("s4", "harms"))
+    right, rows = (("s1", "helps"), ("s2", "helps"), ("s3", "nothing"), ("s4", "harms")), []
     for kind, words in DESIGNS:
         for noise in (0.05, 0.15) if kind == "factorial" else (0.05,):
-            truth = replace(KNOWN, kind=kind, noise=noise)
             for blocks in BLOCKS:
-                found = counted(truth, blocks, proofs)
-                shares = (share(found.verdicts[name][verdict], proofs) for name, verdict in right)
-                yield (
-                    f"| {words} | {100 * noise:.0f} % | {blocks} | {' | '.join(shares)} |"
-                    f" {share(found.false, proofs)} | {share(found.held, found.intervals)} |"
-                )
+                found = counted(replace(KNOWN, kind=kind, noise=noise), blocks)
+                shares = (share(found.verdicts[name][verdict], PROOFS) for name, verdict in right)
+                false = share(found.false, PROOFS)
+                rows.append((words, f"{100 * noise:.0f} %", blocks, *shares, false, found.shown_held))
+    headings = "design | scatter | blocks | +30 % helps | +10 % helps | nothing: does nothing here"
+    yield from ["", *table(f"{headings} | -10 % harms | a false claim | intervals that hold", rows)]
 
 
-def pairs(proofs: int) -> Iterator[str]:
+def pairs() -> Iterator[str]:
     """Two settings that act on each other."""
-    yield "## Two that act on each other"
-    yield ""
+    yield from ["## Two that act on each other", ""]
     yield (
         "Four settings that do nothing by themselves; the first two together make 30 % more. Trials scatter"
-        f" by 5 %; {proofs:,} proofs a row."
+        f" by 5 %; {PROOFS:,} proofs a row."
     )
-    yield ""
-    yield "| blocks | the pair is found | another pair is | intervals of single effects that hold |"
-    yield "|---|---|---|---|"
+    rows = []
     for blocks in BLOCKS:
-        found = counted(replace(NOTHING, noise=0.05, together=1.3), blocks, proofs)
-        yield (
-            f"| {blocks} | {share(found.found, proofs)} | {share(found.false_pairs, proofs)}"
-            f" | {share(found.held, found.intervals)} |"
-        )
-
-
-SECTIONS = {"one": one, "nothing": nothing, "known": known, "pairs": pairs}
-
-
-def main() -> int:
-    """Make the sections asked for."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("--only", metavar="SECTIONS", help=f"of these: {', '.join(SECTIONS)}")
-    parser.add_argument("--proofs", type=int, default=2000)
-    parser.add_argument("--output", metavar="FILE", type=Path, default=OUTPUT)
-    asked = parser.parse_args()
-    wanted = asked.only.split(",") if asked.only else list(SECTIONS)
-    if unknown := set(wanted) - set(SECTIONS):
-        parser.error(f"--only: no section {', '.join(sorted(unknown))}")
-    document = Document(asked.output, INTRODUCTION, tuple(SECTIONS))
-    for name in wanted:
-        document.make(name, partial(SECTIONS[name], asked.proofs))
-    return 0
+        found = counted(replace(NOTHING, noise=0.05, together=1.3), blocks)
+        shares = (share(count, PROOFS) for count in (found.found, found.false_pairs))
+        rows.append((blocks, *shares, found.shown_held))
+    headings = "blocks | the pair is found | another pair is | intervals of single effects that hold"
+    yield from ["", *table(headings, rows)]
 
 
 if __name__ == "__main__":
-    raise SystemExit(main())
+    Document.command(
+        HERE / "proofs.md", INTRODUCTION, {f.__name__: f for f in (one, nothing, known, pairs)}, __doc__
+    )

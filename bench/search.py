@@ -2,21 +2,31 @@
 
 The course is the product's own (`cli/change/searching/course.py`), from which sampler, early stops and the
 choice of the winner come; only what a block measures is computed here. Writes `search.md`.
+
+    python bench/search.py [SECTION ...]       # all sections, from bench/search.jsonl what was seen on labs
+    python bench/search.py run                 # on labs: seeds that are not in bench/search.jsonl
+
+On labs it is reading ahead over a long way: OSDs hold each message of a client for 0.2 s, so that a stream is
+as fast as what is asked for ahead, until the link is full; the cache must hold that. The default was made a
+bad one. Both sides begin with the same proposals, as in the product, and are proved in the same fresh blocks.
 """
 
 from __future__ import annotations
 
 import json
 import math
+import os
 import random
+import subprocess
 import sys
+import threading
+import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
-from document import Document
+from harness import HERE, PROGRAM, Document, Row, kept, leadline, scratch, table
 from leadline.analysis.proposing import ProposalSeen, SearchLimits, best_proposal, judge_proposals
 from leadline.analysis.statistics.means import paired_ratio
 from leadline.cli.change.searching.course import SIDES, SearchCourse, next_block
@@ -28,7 +38,28 @@ from leadline.units import format_ratio_interval
 MIB = 1 << 20
 NOISE = 0.08
 FURTHER, NULLS = 20, 40  # searches
-RUNS = Path(__file__).with_name("search.jsonl")
+SEEDS, LABS = 10, 3
+CLIENT = "near"
+STUDY = """
+format: leadline.study/1
+defaults: {runtime: 2s, time_based: true}
+works:
+  stream: {rw: read, bs: 64k, size: 128M, direct: false}
+"""
+LAB_MADE = {
+    "osd": {
+        "ms_inject_delay_type": "client",
+        "ms_inject_delay_max": "0.4",
+        "ms_inject_delay_probability": "1",
+    },
+    "client": {"client_readahead_max_bytes": "131072"},
+}
+LAB_SPACE = (
+    "client_readahead_max_bytes=16k..16M",
+    "client_readahead_max_periods=1..16",
+    "client_oc_size=1M..256M",
+)
+PROPOSALS, BUDGET, SEARCH_S = "12", "8m", 900.0
 LAB_GOAL, NEAR = 8, 2 / 3
 TITLE = """# Searching settings: is it worth more than chance?
 
@@ -134,15 +165,16 @@ def against_random() -> Iterator[str]:
         f" {100 * NOISE:.0f} %. `truth` is what the winner gains on the surface, `seemed` what the search"
         " measured of it.\n"
     )
-    yield "| seed | truth, TPE | random | seemed, TPE | random | proposals, TPE | random | better |"
-    yield "|---|---|---|---|---|---|---|---|"
-    won = 0
+    rows = []
     for seed in range(10):
         tpe, chance = (search(delayed_link, side, seed) for side in SIDES)
-        won += tpe.truth > chance.truth
         figures = (tpe.truth, chance.truth, tpe.seemed, chance.seemed)
-        cells = [str(seed), *(f"{one:.2f}" for one in figures), str(tpe.proposals), str(chance.proposals)]
-        yield f"| {' | '.join(cells)} | {'TPE' if tpe.truth > chance.truth else 'random'} |"
+        better = "TPE" if tpe.truth > chance.truth else "random"
+        rows.append((seed, *(f"{one:.2f}" for one in figures), tpe.proposals, chance.proposals, better))
+    yield from table(
+        "seed | truth, TPE | random | seemed, TPE | random | proposals, TPE | random | better", rows
+    )
+    won = sum(row[-1] == "TPE" for row in rows)
     yield f"\nTPE is better in {won} of 10.\n"
 
 
@@ -172,32 +204,31 @@ def of_nothing() -> Iterator[str]:
 
 
 def on_lab() -> Iterator[str]:
-    """What bench/search_lab.py stored, a row each."""
-    found = sorted((json.loads(line) for line in RUNS.read_text().splitlines()), key=lambda one: one["seed"])
+    """What `run` stored, a row each."""
+    found = sorted(kept("search"), key=lambda one: one["seed"])
     yield "## On a lab\n"
     yield (
-        f"{len(found)} searches by the verb itself (`bench/search_lab.py`), three labs at once beside other"
+        f"{len(found)} searches by the verb itself (`make search-lab-bench`), three labs at once beside other"
         " work on two cores: a stream over a way of 0.2 s, reading ahead 128 KiB as a bad default. TPE and"
         " random search had as many proposals each, in turns; the winner was proved in fresh blocks beside"
         " the default, what random search had found, and what the documents advise (64 MiB ahead, a cache of"
         " 800 MiB). A dash: both found the same proposal.\n"
     )
-    yield "| seed | TPE's proposals | random's | over the default | over random's | over advice | better |"
-    yield "|---|---|---|---|---|---|---|"
-    counts = Counter(_lab_better(one["search"]) for one in found)
+    counts, rows = Counter(_lab_better(one["search"]) for one in found), []
     for one in found:
         said = one["search"]
         sides = Counter(proposal["side"] for proposal in said["proposals"])
-        gains = [_lab_gain(said, name) for name in ("default", "random", "advised")]
-        cells = (str(one["seed"]), str(sides["tpe"]), str(sides["random"]), *gains, _lab_better(said))
-        yield f"| {' | '.join(cells)} |"
+        gains = (_lab_gain(said, name) for name in ("default", "random", "advised"))
+        rows.append((one["seed"], sides["tpe"], sides["random"], *gains, _lab_better(said)))
+    headings = "seed | TPE's proposals | random's | over the default | over random's | over advice | better"
+    yield from table(headings, rows)
     told = ", ".join(f"{name} in {count}" for name, count in sorted(counts.items()))
     proved = sum(one["search"]["proved"] for one in found)
-    rows = [row for one in found for row in one["search"]["gains"].get("random", ()) if row["ratio"]]
-    clear = sum(row["low"] > 1 or row["high"] < 1 for row in rows)
+    pairs = [row for one in found for row in one["search"]["gains"].get("random", ()) if row["ratio"]]
+    clear = sum(row["low"] > 1 or row["high"] < 1 for row in pairs)
     yield (
         f"\nA winner was proved in {proved} of {len(found)}. Better by what the proof measured: {told};"
-        f" {clear} of {len(rows)} intervals against random's leave 1 out. The goal, eight of ten, is"
+        f" {clear} of {len(pairs)} intervals against random's leave 1 out. The goal, eight of ten, is"
         f" {'met' if counts['TPE'] >= LAB_GOAL else 'missed'}: five proposals are the same on both sides,"
         f" and in {_lab_near(found)} of {len(found)} random's best seemed at least two thirds of TPE's,"
         " since every value that fills the link does as well.\n"
@@ -231,16 +262,62 @@ def _lab_better(said: Mapping[str, Any]) -> str:
     return "TPE" if rows[0]["ratio"] > 1 else "random"
 
 
+# -- on labs -------------------------------------------------------------------------------------------
+
+
+def searched(there: Any, seed: int) -> Row:
+    """One search by the verb itself, and what its result says."""
+    with scratch("search", "/tmp") as place:
+        study, out = place / "stream.yaml", place / "out"
+        study.write_text(STUDY)
+        words = ["tune", "search", study, "--target", f"a={there.target(CLIENT, 'libcephfs')}"]
+        words += [word for one in LAB_SPACE for word in ("--space", one)]
+        words += ["--proposals", PROPOSALS, "--budget", BUDGET, "--compare-random", "--seed", str(seed)]
+        start = time.monotonic()
+        there.inside(CLIENT, *PROGRAM, *words, "--out", out, "--quiet", timeout=SEARCH_S, allowed=(0, 3))
+        seconds = round(time.monotonic() - start)
+        found = json.loads(leadline("show", out, "--json"))["search"]
+    return {"seed": seed, "seconds": seconds, "load": os.getloadavg()[0], "search": found}
+
+
+def search_labs() -> None:
+    """Search with the seeds that are not there yet, on labs side by side."""
+    from tuning import tuning_lab
+
+    runs, choosing = kept("search"), threading.Lock()
+    left = [seed for seed in range(1, SEEDS + 1) if (seed,) not in runs.done("seed")]
+
+    def work(number: int) -> None:
+        with tuning_lab(f"search{number}") as there:
+            for who, options in LAB_MADE.items():
+                for option, value in options.items():
+                    there.ceph("config", "set", who, option, value)
+            for option, value in LAB_MADE["osd"].items():
+                there.in_force(option, value)
+            while True:
+                with choosing:
+                    if not left:
+                        return
+                    seed = left.pop(0)
+                try:
+                    found = searched(there, seed)
+                except (RuntimeError, subprocess.TimeoutExpired, ValueError) as error:
+                    print(f"seed {seed}: {error}", flush=True)
+                    continue
+                runs.keep(found)
+                print(seed, found["seconds"], found["search"].get("winner"), flush=True)
+
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(min(LABS, len(left)))]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+
 MADE = {"against": against_random, "further": further, "nothing": of_nothing, "lab": on_lab}
 
-
-def main(names: list[str]) -> int:
-    """Make the sections of these names, or all that are computed; what was seen on a lab stays."""
-    made = Document(Path(__file__).with_suffix(".md"), TITLE, tuple(MADE))
-    for name in names or MADE:
-        made.make(name, MADE[name])
-    return 0
-
-
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    if sys.argv[1:] == ["run"]:
+        search_labs()
+    else:
+        Document.command(HERE / "search.md", TITLE, MADE, __doc__)

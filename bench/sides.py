@@ -1,4 +1,7 @@
-"""What is compared: leadline's trial, fio and the bare loops, each one process on one pinned CPU."""
+"""What `make bench` compares, each one process on one pinned CPU: leadline's trial, fio and the bare loops.
+
+And the tables in which they stand: rows with a goal, a verdict, and what was measured where it is not met.
+"""
 
 from __future__ import annotations
 
@@ -7,24 +10,43 @@ import os
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from statistics import median
 from typing import Any
 
-ROOT = Path(__file__).resolve().parent.parent
+from harness import ROOT, Spread, in_turns, spread
+
 BARE = ROOT / "target" / "bench"
 TRIAL = ROOT / "target" / "release" / "examples" / "trial"
 SECOND_NS = 1_000_000_000
+MIB = 1 << 20
+DIRECT_BYTES, CACHED_BYTES = 512 * MIB, MIB
 LIMIT_S = 120.0
 METADATA = ("create", "stat", "unlink")
+# fio's own switches for less work: no latencies but the sum, no map of blocks that were read.
+TUNED = {"gtod_reduce": 1, "norandommap": 1}
 _IO_CALLS = ("io_uring_enter", "pread64", "pwrite64", "read", "write", "io_submit", "io_getevents", "fsync")
 _COUNTING: list[str] = []  # words before a command that is counted and not timed
 
 
 @dataclass(frozen=True)
-class Usage:
-    """What a process used (its children and the kernel's workers for it included).
+class Places:
+    """Where files are made, the CPU that everything runs on, and how much is repeated."""
+
+    disk: Path
+    memory: Path
+    cpu: int
+    quick: bool
+
+    def rounds(self, full: int) -> int:
+        return 2 if self.quick else full
+
+
+@dataclass(frozen=True)
+class Sample:
+    """One process: its work, and what it used (its children and the kernel's workers for it included).
 
     `switches` of context are those in which it waited, and those in which it was made to.
     """
@@ -32,20 +54,16 @@ class Usage:
     cpu_ns: int = 0
     kernel_ns: int = 0
     switches: int = 0
-
-
-@dataclass(frozen=True)
-class Sample:
-    """One process: its CPU time and its work."""
-
-    cpu_ns: int
-    operations: int
-    bytes: int
-    elapsed_ns: int
+    operations: int = 0
+    bytes: int = 0
+    elapsed_ns: int = 0
     p50_ns: float = 0.0
     p99_ns: float = 0.0
-    kernel_ns: int = 0
-    switches: int = 0
+
+    def beyond(self, short: Sample) -> Sample:
+        """What this run has more than a short one; latencies are its own."""
+        names = ("cpu_ns", "kernel_ns", "switches", "operations", "bytes", "elapsed_ns")
+        return replace(self, **{name: getattr(self, name) - getattr(short, name) for name in names})
 
 
 @dataclass(frozen=True)
@@ -58,7 +76,7 @@ class Side:
     counted: Side | None = field(default=None, repr=False)
 
 
-def pinned(command: list[str], cpu: int) -> tuple[Usage, str]:
+def pinned(command: Sequence[str | Path], cpu: int) -> tuple[Sample, str]:
     """Runs to the end; returns what it used and standard output. Raises RuntimeError when it fails."""
     with tempfile.TemporaryFile("w+") as out, tempfile.TemporaryFile("w+") as errors:
         words = ["timeout", str(LIMIT_S), "taskset", "--cpu-list", str(cpu), *_COUNTING, *command]
@@ -68,19 +86,16 @@ def pinned(command: list[str], cpu: int) -> tuple[Usage, str]:
         out.seek(0)
         errors.seek(0)
         if process.returncode != 0:
-            raise RuntimeError(f"{' '.join(command)}: {errors.read()[-500:]}")
+            raise RuntimeError(f"{' '.join(map(str, command))}: {errors.read()[-500:]}")
         kernel_ns = int(usage.ru_stime * 1e9)
         switches = usage.ru_nvcsw + usage.ru_nivcsw
-        return Usage(int(usage.ru_utime * 1e9) + kernel_ns, kernel_ns, switches), out.read()
+        return Sample(int(usage.ru_utime * 1e9) + kernel_ns, kernel_ns, switches), out.read()
 
 
 def timed(cpu: int, directory: Path, lengths_s: tuple[float, float], **changes: Any) -> Side:
     """leadline, a long run less a short one."""
-    long, short = (
-        leadline(cpu, directory, **changes, time_based=True, runtime_ns=int(seconds * SECOND_NS))
-        for seconds in lengths_s
-    )
-    return without_start(long, short)
+    runs = ({"time_based": True, "runtime_ns": int(seconds * SECOND_NS)} for seconds in lengths_s)
+    return without_start(*(leadline(cpu, directory, **changes, **one) for one in runs))
 
 
 def calls_each(side: Side) -> float | None:
@@ -108,16 +123,7 @@ def without_start(long: Side, short: Side, counted: Side | None = None) -> Side:
 
     def run() -> Sample:
         less, more = short.run(), long.run()
-        return Sample(
-            more.cpu_ns - less.cpu_ns,
-            more.operations - less.operations,
-            more.bytes - less.bytes,
-            more.elapsed_ns - less.elapsed_ns,
-            more.p50_ns,
-            more.p99_ns,
-            more.kernel_ns - less.kernel_ns,
-            more.switches - less.switches,
-        )
+        return more.beyond(less)
 
     return Side(long.name, run, long.command, counted or short)
 
@@ -127,9 +133,8 @@ def bare(name: str, cpu: int, *arguments: object, operations: int, block_bytes: 
     words = [str(argument) for argument in arguments]
 
     def run() -> Sample:
-        used, _ = pinned([str(BARE / name), *words], cpu)
-        moved_bytes = operations * block_bytes
-        return Sample(used.cpu_ns, operations, moved_bytes, 0, 0.0, 0.0, used.kernel_ns, used.switches)
+        used, _ = pinned([BARE / name, *words], cpu)
+        return replace(used, operations=operations, bytes=operations * block_bytes)
 
     shown = [Path(word).name if word.startswith("/") else word for word in words]
     return Side("bare", run, " ".join([name, *shown]))
@@ -162,28 +167,33 @@ def write_job(directory: Path, value: dict[str, Any]) -> None:
     (directory / "job.json").write_text(json.dumps(value))
 
 
-def done_of(out: str) -> tuple[int, int, int]:
-    """What a trial says it did: operations and bytes without syncs, and when the last was done, in ns."""
+def run_job(cpu: int, job_file: Path, record: Path) -> Sample:
+    """What a trial of the engine, without Python, used and did; syncs are no operations."""
+    used, out = pinned([TRIAL, "run", job_file, record], cpu)
     summary = json.loads(out.strip().splitlines()[-1])
     if summary["state"] != "complete":
         raise RuntimeError(f"the trial failed: {summary['error']}")
-    rows = [row for name, row in summary["total"].items() if name != "sync"]
-    operations = sum(row["operations"] for row in rows)
-    return operations, sum(row["bytes"] for row in rows), summary["last_done_ns"]
+    total = summary.get("total") or summary["directions"]
+    rows = [row for name, row in total.items() if name != "sync"]
+    return replace(
+        used,
+        operations=sum(row["operations"] for row in rows),
+        bytes=sum(row.get("bytes", 0) for row in rows),
+        elapsed_ns=summary.get("last_done_ns", 0),
+    )
 
 
 def leadline(cpu: int, directory: Path, latencies: bool = False, **changes: Any) -> Side:
-    """A trial of the engine, without Python; with `latencies` its record is read as well."""
+    """A trial of the engine; with `latencies` its record is read as well."""
 
     def run() -> Sample:
         write_job(directory, job(directory, **changes))
         record = directory / "trial.llrec"
-        used, out = pinned([str(TRIAL), "run", str(directory / "job.json"), str(record)], cpu)
-        operations, moved_bytes, last_ns = done_of(out)
-        p50_ns, p99_ns = read_latencies(record) if latencies else (0.0, 0.0)
-        return Sample(
-            used.cpu_ns, operations, moved_bytes, last_ns, p50_ns, p99_ns, used.kernel_ns, used.switches
-        )
+        found = run_job(cpu, directory / "job.json", record)
+        if not latencies:
+            return found
+        p50_ns, p99_ns = read_latencies(record)
+        return replace(found, p50_ns=p50_ns, p99_ns=p99_ns)
 
     said = " ".join(f"{name}={value}" for name, value in changes.items())
     return Side("leadline", run, f"trial {said}")
@@ -202,18 +212,12 @@ def metadata_job(directory: Path, files: int, **changes: Any) -> dict[str, Any]:
 
 def metadata_trial(cpu: int, directory: Path, files: int) -> Side:
     """leadline: so many empty files made, looked at and removed once, in one directory."""
-    value = metadata_job(directory, files)
 
     def run() -> Sample:
-        write_job(directory, value)
-        record = directory / "trial.llrec"
-        used, out = pinned([str(TRIAL), "run", str(directory / "job.json"), str(record)], cpu)
-        summary = json.loads(out.strip().splitlines()[-1])
-        if summary["state"] != "complete":
-            raise RuntimeError(f"the trial failed: {summary['error']}")
+        write_job(directory, metadata_job(directory, files))
+        found = run_job(cpu, directory / "job.json", directory / "trial.llrec")
         (directory / "files.0").rmdir()
-        operations = sum(row["operations"] for row in summary["directions"].values())
-        return Sample(used.cpu_ns, operations, 0, 0, 0.0, 0.0, used.kernel_ns, used.switches)
+        return found
 
     return Side("leadline", run, f"trial metadata files={files}")
 
@@ -238,17 +242,159 @@ def fio(cpu: int, name: str = "fio", **options: Any) -> Side:
         (found,) = json.loads(out[out.index("{") :])["jobs"]
         if found["error"]:
             raise RuntimeError(f"fio failed with error {found['error']}")
-        rows = [row for row in (found["read"], found["write"]) if row["total_ios"]]
-        (main,) = rows
+        (main,) = [row for row in (found["read"], found["write"]) if row["total_ios"]]
         at = main.get("lat_ns", {}).get("percentile", {})
-        p50_ns, p99_ns = at.get("50.000000", 0.0), at.get("99.000000", 0.0)
-        elapsed_ns = int(main["runtime"] * 1e6)
-        done, moved_bytes = main["total_ios"], main["io_bytes"]
-        return Sample(
-            used.cpu_ns, done, moved_bytes, elapsed_ns, p50_ns, p99_ns, used.kernel_ns, used.switches
+        return replace(
+            used,
+            operations=main["total_ios"],
+            bytes=main["io_bytes"],
+            elapsed_ns=int(main["runtime"] * 1e6),
+            p50_ns=at.get("50.000000", 0.0),
+            p99_ns=at.get("99.000000", 0.0),
         )
 
-    shown = [
-        f"--{key}={Path(str(value)).name if key == 'filename' else value}" for key, value in options.items()
+    named = {
+        **options,
+        **({"filename": Path(str(options["filename"])).name} if "filename" in options else {}),
+    }
+    return Side(name, run, " ".join(["fio", *(f"--{key}={value}" for key, value in named.items())]))
+
+
+# -- rounds, and tables of them ------------------------------------------------------------------------
+
+Rounds = Sequence[tuple[Sample, ...]]
+Figure = Callable[[Sample], float]
+
+
+def cpu_per_operation_ns(sample: Sample) -> float:
+    return sample.cpu_ns / sample.operations
+
+
+def cpu_per_gib_ms(sample: Sample) -> float:
+    return sample.cpu_ns / 1e6 / (sample.bytes / 2**30)
+
+
+def bandwidth(sample: Sample) -> float:
+    return sample.bytes / sample.elapsed_ns
+
+
+def interleaved(sides: Sequence[Side], rounds: int, clean: Path | None = None) -> list[tuple[Sample, ...]]:
+    """Each round all sides, each time another one first.
+
+    Before each the file `clean` is put on storage and dropped from the page cache: no side meets what the one
+    before it left.
+    """
+
+    def cleanly(side: Side) -> Callable[[], Sample]:
+        def run() -> Sample:
+            if clean is not None:
+                forget(clean)
+            return side.run()
+
+        return run
+
+    return in_turns([cleanly(side) for side in sides], rounds)
+
+
+def forget(path: Path) -> None:
+    """Syncs a file and drops its pages from the cache."""
+    with path.open("rb") as file:
+        os.fsync(file.fileno())
+        os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+
+
+def ratio(rounds: Rounds, of: int, to: int, value: Figure) -> Spread:
+    """Of the values of two sides, round by round."""
+    return spread(value(samples[of]) / value(samples[to]) for samples in rounds)
+
+
+@dataclass(frozen=True)
+class Goal:
+    """The value of side `of`, over that of side `to` (None: itself), is to be at most `limit`.
+
+    Ratios are made round by round. Why it is missed is measured in the same run: see `reason`.
+    """
+
+    words: str
+    of: int
+    to: int | None
+    limit: float
+    difference: bool = False
+
+
+@dataclass(frozen=True)
+class Row:
+    """One comparison: what it is, its sides, the value compared, and its goals."""
+
+    what: str
+    sides: Sequence[Side]
+    value: Figure
+    goals: Sequence[Goal]
+    rounds: int
+    clean: Path | None = None
+
+
+def measured(row: Row, digits: int = 0) -> tuple[list[str], Rounds]:
+    """The rows of a table (what, side, value, compared, goal, verdict), and the rounds they were made of."""
+    rounds = interleaved(row.sides, row.rounds, row.clean)
+    lines = []
+    for index, side in enumerate(row.sides):
+        own = spread([row.value(samples[index]) for samples in rounds])
+        lines.append(f"| {row.what if index == 0 else ''} | {side.name} | {own.words(digits)} | | | |")
+    for goal in row.goals:
+        compared = spread([_compare(row, goal, samples) for samples in rounds])
+        said = compared.judged(goal.limit)
+        if goal.to is not None and said != "met":
+            said += f": {reason(row, goal, rounds)}"
+        lines.append(f"| | {goal.words} | | {compared.words()} | {goal.limit:g} | {said} |")
+    return lines, rounds
+
+
+def shares(rounds: Rounds, of: int, to: int) -> str:
+    """What own code, libraries included, and the kernel took of an operation; of two sides, medians."""
+    words = []
+    for name, what in (
+        ("its own code", lambda one: one.cpu_ns - one.kernel_ns),
+        ("the kernel", lambda one: one.kernel_ns),
+    ):
+        own, other = (median(what(one[side]) / one[side].operations for one in rounds) for side in (of, to))
+        words.append(f"{name} {own:.0f} ns against {other:.0f}")
+    return ", ".join(words)
+
+
+def reason(row: Row, goal: Goal, rounds: Rounds) -> str:
+    """Where the difference of two sides lies: per operation, by medians; calls are of one run more."""
+    assert goal.to is not None
+    words = [shares(rounds, goal.of, goal.to)]
+    switched = [
+        median([1000 * one[side].switches / one[side].operations for one in rounds])
+        for side in (goal.of, goal.to)
     ]
-    return Side(name, run, " ".join(["fio", *shown]))
+    words.append(f"context switches for 1,000 {switched[0]:.0f} against {switched[1]:.0f}")
+    calls = [calls_each(row.sides[side]) for side in (goal.of, goal.to)]
+    if None not in calls:
+        words.append(f"system calls {calls[0]:.2f} against {calls[1]:.2f}")
+    return ", ".join(words)
+
+
+def _compare(row: Row, goal: Goal, samples: tuple[Sample, ...]) -> float:
+    own = row.value(samples[goal.of])
+    if goal.to is None:
+        return own
+    other = row.value(samples[goal.to])
+    return own - other if goal.difference else own / other
+
+
+def section(title: str, unit: str, rows: Sequence[Row], before: str = "", after: str = "") -> Iterator[str]:
+    """A section of results.md with its table, and what was run, once each."""
+    yield from [f"## {title}", "", *before.splitlines(), *([""] if before else [])]
+    yield from [f"| work | side | {unit} | compared | at most | goal |", "|---|---|---|---|---|---|"]
+    for row in rows:
+        yield from measured(row)[0]
+    yield from ["", *([after, ""] if after else []), *commands(rows)]
+
+
+def commands(rows: Sequence[Row]) -> list[str]:
+    """What was run, once each."""
+    told = dict.fromkeys(side.command for row in rows for side in row.sides)
+    return ["Commands:", "", *(f"    {one}" for one in told), ""]

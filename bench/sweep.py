@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean, median
 
+from harness import table
 from leadline.analysis.knee import Grid, Knee, Place, find_knee, next_cells
 from leadline.plan.make import first_cells
 
@@ -171,47 +172,49 @@ def full_grid(rates: Surface, noise: float, blocks: int, chance: random.Random) 
 
 def knees() -> Iterator[str]:
     """Cells and trials that sweeps take, and how often they are right."""
-    yield "## The knee of a sweep"
+    yield from ["## The knee of a sweep", ""]
     yield (
         f"{SURFACES} surfaces a row, a grid of {len(GRID.cells)} cells, at most {TRIALS} trials. A step is a"
         " doubling of the bytes in flight; `gives` is what the cell gives in truth, of the true plateau"
         " (median and fifth percentile)."
     )
-    yield ""
-    yield (
-        "| noise of a trial | cells | trials | knee right | within a step | gives | interval of the knee"
-        " holds | it spans (steps) | plateau off (median) | interval of the plateau holds |"
+    headings = (
+        "noise of a trial | cells | trials | knee right | within a step | gives | interval of the knee holds"
     )
-    yield "|---|---|---|---|---|---|---|---|---|---|"
-    for noise in NOISES:
-        chance = random.Random(f"knees {noise}")  # noqa: S311 - reproducible, no secret
-        tried = [sweep(surface(chance), noise, chance) for _ in range(SURFACES)]
-        shares = sorted(one.share for one in tried)
-        yield (
-            f"| {noise:.0%} | {fmean(one.cells for one in tried):.0f}"
-            f" | {fmean(one.trials for one in tried):.0f}"
-            f" | {_share(abs(one.steps) < 0.5 for one in tried)}"
-            f" | {_share(abs(one.steps) < 1.5 for one in tried)}"
-            f" | {median(shares):.0%}, {shares[len(shares) // 20]:.0%}"
-            f" | {_share(one.holds for one in tried)} | {median(one.doublings for one in tried):.0f}"
-            f" | {median(abs(one.plateau - 1) for one in tried):.1%}"
-            f" | {_share(one.plateau_holds for one in tried)} |"
-        )
+    headings += " | it spans (steps) | plateau off (median) | interval of the plateau holds"
+    yield from ["", *table(headings, map(_knees, NOISES))]
+
+
+def _knees(noise: float) -> Sequence[str]:
+    chance = random.Random(f"knees {noise}")  # noqa: S311 - reproducible, no secret
+    tried = [sweep(surface(chance), noise, chance) for _ in range(SURFACES)]
+    shares = sorted(one.share for one in tried)
+    return (
+        f"{noise:.0%}",
+        f"{fmean(one.cells for one in tried):.0f}",
+        f"{fmean(one.trials for one in tried):.0f}",
+        _share(abs(one.steps) < 0.5 for one in tried),
+        _share(abs(one.steps) < 1.5 for one in tried),
+        f"{median(shares):.0%}, {shares[len(shares) // 20]:.0%}",
+        _share(one.holds for one in tried),
+        f"{median(one.doublings for one in tried):.0f}",
+        f"{median(abs(one.plateau - 1) for one in tried):.1%}",
+        _share(one.plateau_holds for one in tried),
+    )
 
 
 def grids() -> Iterator[str]:
     """The same of full grids."""
-    yield "## The same of full grids"
+    yield from ["## The same of full grids", ""]
     yield f"Every cell of the grid, {SURFACES_FULL} surfaces a row: within a step of the knee (and right)."
-    yield ""
-    yield "| noise of a trial | trials | by the means | by the fit |"
-    yield "|---|---|---|---|"
+    rows = []
     for noise in NOISES:
         for blocks in (1, 3):
             chance = random.Random(f"grids {noise} {blocks}")  # noqa: S311
             off = [full_grid(surface(chance), noise, blocks, chance) for _ in range(SURFACES_FULL)]
-            words = " | ".join(_near([one[way] for one in off]) for way in (0, 1))
-            yield f"| {noise:.0%} | {len(GRID.cells) * blocks} | {words} |"
+            near = (_near([one[way] for one in off]) for way in (0, 1))
+            rows.append((f"{noise:.0%}", len(GRID.cells) * blocks, *near))
+    yield from ["", *table("noise of a trial | trials | by the means | by the fit", rows)]
 
 
 def _near(steps: Sequence[float]) -> str:

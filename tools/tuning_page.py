@@ -14,7 +14,8 @@ ROOT = Path(__file__).parent.parent
 PAGE = ROOT / "docs" / "tuning.md"
 sys.path.append(str(ROOT / "bench"))  # what was proved is judged where it was measured
 
-from tuning_proofs import kept, moved_here  # noqa: E402
+from harness import kept  # noqa: E402
+from tuning import moved_here  # noqa: E402
 
 _PROVED_KINDS = ("ceph_config", "fuse", "sysctl")
 BEGIN, END = "<!-- {} made by tools/tuning_page.py -->", "<!-- end of {} -->"
@@ -44,7 +45,7 @@ def _section(told: Advice) -> float:
 
 
 def _document(name: str) -> Iterator[str]:
-    proved = moved_here(kept())
+    proved = moved_here(list(kept("tuning")))
     yield "| section | setting | it advised | what became of it | today | what it moved here |"
     yield "|---|---|---|---|---|---|"
     for one, told in advised_by(name):
@@ -69,7 +70,7 @@ def _not_tried(one: Setting) -> str:
 def _every() -> Iterator[str]:
     count = len(settings())
     yield f"{count} settings."
-    proved = moved_here(kept())
+    proved = moved_here(list(kept("tuning")))
     for layer in LAYERS:
         yield ""
         yield f"### {layer.replace('_', ' ').capitalize()}"

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-exponent = runpy.run_path(str(Path(__file__).parents[2] / "bench" / "growth.py"))["exponent"]
+exponent = runpy.run_path(str(Path(__file__).parents[2] / "bench" / "harness.py"))["exponent"]
 
 
 @pytest.mark.parametrize("power", [-1.0, 0.0, 0.5, 1.0, 2.0])

@@ -14,9 +14,9 @@ ORDER = ("first", "second", "third")
 @pytest.fixture
 def document(monkeypatch: pytest.MonkeyPatch) -> type:
     monkeypatch.setattr(sys, "path", [str(BENCH), *sys.path])
-    import document
+    import harness
 
-    return document.Document
+    return harness.Document
 
 
 def test_a_section_made_later_leaves_the_others_alone(document: type, tmp_path: Path) -> None:

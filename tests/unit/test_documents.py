@@ -50,8 +50,8 @@ def test_the_tables_of_counters_are_the_lists() -> None:
 
 def test_the_page_of_proofs_is_what_their_lines_give(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(str(ROOT / "bench"))
-    found = runpy.run_path(str(ROOT / "bench" / "tuning_proofs.py"))
-    made = "\n".join(found["page"](found["kept"]())) + "\n"
+    found = runpy.run_path(str(ROOT / "bench" / "tuning.py"))
+    made = "\n".join(found["page"](list(found["Runs"](ROOT / "bench" / "tuning.jsonl")))) + "\n"
     assert (ROOT / "bench" / "tuning.md").read_text() == made, "run: python bench/tuning.py judge"
 
 
