@@ -23,7 +23,7 @@ _PARTS = (
 )
 # Name, the modules that it adds, used for.
 _EXTRAS = (
-    ("hosts", ("distributed",), "`leadline run --scheduler` and `--hosts lab`"),
+    ("hosts", ("distributed",), "`leadline run --scheduler`"),
     ("darshan", ("darshan",), "`leadline import darshan`"),
     ("search", ("optuna",), "`leadline tune search`"),
 )
