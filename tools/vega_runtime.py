@@ -5,7 +5,7 @@ from __future__ import annotations
 from importlib.metadata import version
 from pathlib import Path
 
-from leadline.report.renderers.page import made_runtime
+from leadline.report.renderers.runtime import made_runtime
 
 PLACE = Path(__file__).parent.parent / "python" / "leadline" / "report" / "templates"
 

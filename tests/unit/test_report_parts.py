@@ -16,7 +16,8 @@ from leadline.report import tables
 from leadline.report.charts import draw as charts
 from leadline.report.charts.lines import log_ticks, nines, points_per_line, series, thin
 from leadline.report.charts.parts import linear_ticks
-from leadline.report.renderers.page import embedded_json, to_html, vega_runtime
+from leadline.report.renderers.page import embedded_json, to_html
+from leadline.report.renderers.runtime import vega_runtime
 from leadline.verdict.model import CellShown, Comparison, FaultSpan, Line, Quantity
 
 MIB = 2**20

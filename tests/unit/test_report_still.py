@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from targets import RESULT
 
+from leadline.interpreter import module_environment
 from leadline.report import prepare, still_charts
 
 
@@ -82,7 +83,7 @@ def test_a_page_under_a_limit_of_address_space_has_no_still_charts_and_says_so(t
 
 
 def test_the_chart_runtime_is_not_made_where_that_would_end_the_process() -> None:
-    making = "from leadline.report.renderers.page import made_runtime; made_runtime()"
+    making = "from leadline.report.renderers.runtime import made_runtime; made_runtime()"
     done = limited(making)
     assert done.returncode == 1
     assert "UsageError" in done.stderr
@@ -94,3 +95,18 @@ def test_no_child_tries_the_engine_where_nothing_is_limited(monkeypatch: pytest.
     monkeypatch.setattr(subprocess, "run", None)
     still_charts.undrawable.cache_clear()
     assert still_charts.undrawable() == ""
+
+
+def test_the_build_can_make_the_runtime_before_there_is_an_extension() -> None:
+    program = (
+        "import sys; sys.modules['leadline._core'] = None; import leadline.report.renderers.runtime as found;"
+        " print(found.made_runtime.__name__)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-P", "-c", program],
+        capture_output=True,
+        text=True,
+        check=False,
+        env=module_environment(),
+    )
+    assert done.stdout == "made_runtime\n", done.stderr

@@ -3,60 +3,26 @@
 from __future__ import annotations
 
 import base64
-import functools
 import hashlib
 import json
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from importlib import resources
-from importlib.metadata import version
 from typing import Any
 
 from leadline import units
-from leadline.errors import UsageError
 from leadline.report import format as fmt
 from leadline.report import metrics, tables
 from leadline.report.charts import draw as charts
 from leadline.report.charts import parts as chart_parts
 from leadline.report.charts.ways import chain_legend
 from leadline.report.first_screen import screen_of
+from leadline.report.renderers.runtime import template_text, vega_runtime
 from leadline.report.renderers.terminal import general_steps, state_words
 from leadline.report.section_parts import fact_words, section_context, section_filters, shown_sections
 from leadline.report.still_charts import svg_of, undrawable
 from leadline.report.tables import CHAIN_HEADINGS, chain_notes, chain_rows
 from leadline.verdict.model import Cell, Findings, State, TrialView, outcome_words
-
-
-def template_text(name: str) -> str:
-    """A file of the templates."""
-    return (resources.files("leadline.report") / "templates" / name).read_text(encoding="utf-8")
-
-
-@functools.cache
-def vega_runtime() -> str:
-    """Vega, Vega-Lite and vega-embed as one script without any import, from the installed vl-convert.
-
-    Putting it together takes two seconds: the build keeps it beside the templates (tools/vega_runtime.py).
-    """
-    kept = resources.files("leadline.report") / "templates" / f"vega-{version('vl-convert-python')}.js"
-    return kept.read_text(encoding="utf-8") if kept.is_file() else made_runtime()
-
-
-def made_runtime() -> str:
-    """The same, put together anew. Raises UsageError where the engine cannot start."""
-    if why := undrawable():
-        raise UsageError(
-            f"the page's chart runtime cannot be made: {why}", "Raise the limit: ulimit -v unlimited"
-        )
-    import vl_convert
-
-    bundle = vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;")
-    # Whoever passes a page on passes these packages on, whose terms have their notices go with them.
-    text = f"/*!\n{template_text('notices.txt')}*/\n{bundle}"
-    # An HTML parser ends the element at the first of these, and normalises line ends before hashing.
-    return text.replace("</script", "<\\/script").replace("<!--", "<\\!--").replace("\r", "")
-
 
 FIGURES_MAX = 36_000  # in all tables of trials: some two megabytes of a page
 _EACH = 5  # of any trial: its name, block, order, state and error
