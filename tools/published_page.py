@@ -15,9 +15,9 @@ PAGE = ROOT / "docs" / "published-examples.md"
 DOCUMENTS = ("opencast", "castor", "fermilab", "suse")
 _HEAD = """# Four documents, recomputed
 
-Made from `python/leadline/published/documents/*.yaml` by `tools/published_page.py`. Each part is what
-`leadline report DIR --format md` prints after `leadline import published FILE`. How it is found out:
-[published.md](published.md).
+Each part is the output of `leadline report DIR --format md` after `leadline import published FILE`, for
+one of `python/leadline/published/documents/*.yaml`. [published.md](published.md) describes the method.
+`tools/published_page.py` writes this page.
 """
 
 
