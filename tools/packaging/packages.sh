@@ -31,6 +31,9 @@ completion bash bash-completion/completions/leadline
 completion fish fish/vendor_completions.d/leadline.fish
 completion zsh zsh/site-functions/_leadline
 
+mkdir -p "$root/usr/lib/systemd/system"
+install -m 0644 tools/packaging/leadline-exporter@.service "$root/usr/lib/systemd/system/"
+
 filled() { sed -e "s/@VERSION@/$version/g; s/@SUMMARY@/$summary/g; s|@ROOT@|$root|g" "$1"; }
 mkdir -p "$here/rpm"
 filled tools/packaging/leadline.spec >"$here/rpm/leadline.spec"

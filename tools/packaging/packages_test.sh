@@ -19,6 +19,7 @@ use() { # TREE: what an ordinary user does with it
     leadline trace --out traced -- sh -c "head -c 1000000 /dev/zero >file" >said 2>&1
     leadline show traced --json | grep -q "\"bytes_written\": 1000000"
     gzip -cd /usr/share/man/man1/leadline-run.1.gz | grep -q "^\.SH OPTIONS"
+    grep -q "^ExecStart=/usr/bin/leadline watch" /usr/lib/systemd/system/leadline-exporter@.service
     bash -c ". /usr/share/bash-completion/completions/leadline; complete -p leadline" | grep -q leadline
   ' || fail "$1: see its /home/user"
 }

@@ -82,13 +82,14 @@ def by_program(rows: Sequence[ProcessWork]) -> list[list[ProcessWork]]:
         groups.setdefault((row.seen.name, row.seen.account or ""), []).append(row)
 
     def weight(group: list[ProcessWork]) -> tuple[float, float, float]:
-        per_s = _together(group).per_s
+        per_s = together(group).per_s
         return (per_s.moved_bytes, per_s.spent_s, per_s.calls)
 
     return sorted(groups.values(), key=weight, reverse=True)
 
 
-def _together(group: Sequence[ProcessWork]) -> Tally:
+def together(group: Sequence[ProcessWork]) -> Tally:
+    """The work of several processes below the path."""
     found = Tally()
     for row in group:
         if row.below is not None:
@@ -109,7 +110,7 @@ def _cells(group: Sequence[ProcessWork]) -> tuple[str, ...]:
     files = str(len({file.path for row in group for file in row.seen.files}))
     if all(row.below is None for row in group):
         return (*head, *([NO_VALUE] * 6), files)
-    tally, everywhere = _together(group), any(row.everywhere for row in group)
+    tally, everywhere = together(group), any(row.everywhere for row in group)
     return (
         *head,
         *_moved(tally),
