@@ -9,8 +9,12 @@ from leadline.verdict.codes.catalogue import CodeKind, catalogue
 PAGE = Path(__file__).parent.parent / "docs" / "validity.md"
 _HEAD = """# Validity codes
 
-Made from `python/leadline/verdict/codes/codes.yaml` by `tools/validity_page.py`. A cell is as bad as its
-worst code. Codes marked *reserved* have their name and meaning but no trigger in this version.
+Every code that a cell can have: its state, trigger, thresholds and remedy. A cell has the state of its
+worst code. [Concepts](concepts.md) explains the states. "For `KIND`" is the remedy for one kind of workload
+or tracer.
+
+`tools/validity_page.py` makes this page from `python/leadline/verdict/codes/codes.yaml`. Codes marked
+*reserved* have no trigger in this version.
 """
 
 
@@ -32,7 +36,7 @@ def _entry(kind: CodeKind) -> str:
         lines += [f"Thresholds: {values}.", ""]
     lines.append(f"Remedy: {kind.remedy}")
     if kind.remedies:
-        lines += ["", *(f"- of `{maker}`: {remedy}" for maker, remedy in kind.remedies.items())]
+        lines += ["", *(f"- For `{maker}`: {remedy}" for maker, remedy in kind.remedies.items())]
     return "\n".join([*lines, ""])
 
 
