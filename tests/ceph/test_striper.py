@@ -53,8 +53,9 @@ def rados(lab: leadline_lab.Lab, *words: str) -> str:
         capture_output=True,
         text=True,
         timeout=60,
-        check=True,
+        check=False,
     )
+    assert done.returncode == 0, (words, done.returncode, done.stderr)
     return done.stdout
 
 

@@ -357,7 +357,7 @@ def figures_alone(figures: Sequence[AskedFigure]) -> str:
         parts = []
         for unit in dict.fromkeys(one.quantity.unit for one in shown):
             own = sorted((one for one in shown if one.quantity.unit == unit), key=_size)
-            ends = f"{_value_words(own[0])} ({own[0].work}) to {_value(own[-1])} ({own[-1].work})"
+            ends = f"{_value_words(own[0])} ({own[0].work}) to {_value_words(own[-1])} ({own[-1].work})"
             parts.append(f"{ends}" if len(own) > 1 else f"{_value_words(own[0])} in {own[0].work}")
     lost = len(every) - len(shown)
     rest = f" {lost} of {len(every)} works have no figure to use." if lost else ""
