@@ -143,13 +143,13 @@ def test_a_neighbour_is_ended_that_was_never_recorded(lab: LabRecord) -> None:
 def test_a_process_that_only_looks_like_a_neighbour_is_left_alone(lab: LabRecord) -> None:
     """It has the command line, and not the lab's mark."""
     place = actions.ActionContext(LabJournal(lab, process.environment(lab.fsid, lab.directory, os.environ)))
-    actions.do(place, actions.Deed("hog", ("hog.client1.cpu0", "client1", "cpu")))
+    actions.do(place, actions.LabAction("hog", ("hog.client1.cpu0", "client1", "cpu")))
     (hog,) = process.find_marked(lab.fsid)
     assert poll(lambda: process.words_of(hog)[:1] == [sys.executable], 20.0)  # until then it is its starter
     words = process.words_of(hog)[:-1]
     pid = os.posix_spawn(words[0], words, dict(os.environ))
     try:
-        actions.do(place, actions.Deed("hog-end", ("hog.client1.cpu0",)))
+        actions.do(place, actions.LabAction("hog-end", ("hog.client1.cpu0",)))
         assert not process.is_running(hog)
         assert os.waitpid(pid, os.WNOHANG) == (0, 0)
     finally:

@@ -148,9 +148,9 @@ def test_the_screen_has_the_files_below_the_path_and_not_those_beside_it(folder:
     ):
         write(one, 10)
         write(two, 10)
-    above, _, below = followed.text.partition("who uses")
-    who, _, files = below.partition("files below")
-    assert f"what goes on below {folder / 'below'}" in above
+    above, _, below = followed.text.partition("Who uses")
+    who, _, files = below.partition("Files below")
+    assert f"What goes on below {folder / 'below'}" in above
     assert re.search(rf"^\S+ +\S+ +pid {one.pid} .* 64 KiB ", who, re.MULTILINE)
     assert re.search(rf"^deep/a +{one.pid} .* 640 KiB$", files, re.MULTILINE)
     assert f"pid {two.pid} " not in who

@@ -40,6 +40,7 @@ ANSWER_S = 5.0
 _REMEDY = "See whether its server or cluster is up. A mount that hangs can be detached with `umount -l`."
 _REAP_S = 0.2  # what was killed is gone by then, unless the kernel holds it
 _LENGTH = struct.Struct("I")
+_ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 def in_fork(question: Callable[[Doing], _T], about: str, deadline_s: float = ANSWER_S) -> _T:
@@ -48,12 +49,19 @@ def in_fork(question: Callable[[Doing], _T], about: str, deadline_s: float = ANS
     `about` is named then, or what the question said last that it does.
     """
     reading, writing = os.pipe()
-    pid = os.fork()
+    # A Ctrl-C amid the fork would be lost: Python drops what a handler raises in a library's hook there.
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, _ENDING)
+    try:
+        pid = os.fork()
+    except OSError:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        raise
     if pid == 0:
-        _answer(question, writing)
+        _answer(question, writing, before)
     os.close(writing)
     messages: list[Any] = []
     try:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
         answered = _read_until_last(reading, deadline_s, messages)
     except BaseException:
         os.kill(pid, signal.SIGKILL)
@@ -126,12 +134,13 @@ def _touch(place: str) -> None:
             next(entries, None)
 
 
-def _answer(question: Callable[[Doing], Any], writing: int) -> NoReturn:
+def _answer(question: Callable[[Doing], Any], writing: int, mask: set[signal.Signals | int]) -> NoReturn:
     """In the fork: answer and be gone, with nothing of the command's open meanwhile."""
     try:
         os.setsid()  # Ctrl-C is for the command, which then ends this
-        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        for number in _ENDING:
             signal.signal(number, signal.SIG_DFL)
+        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
         nothing = os.open(os.devnull, os.O_RDWR)
         for stream in (0, 1, 2):
             os.dup2(nothing, stream)
