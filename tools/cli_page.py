@@ -1,8 +1,12 @@
-"""Writes docs/cli.md: every command with its arguments and options, as `--help` has them."""
+"""Writes docs/cli.md: every command with its arguments and options, as `--help` has them; `-` prints it.
+
+click keeps a command's help option from its first use, so a page is right in a process of its own only.
+"""
 
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -20,20 +24,22 @@ Every command, as `leadline COMMAND --help` shows it. `python tools/cli_page.py`
 
 def page() -> str:
     """The whole page."""
-    return _HEAD + "".join(_commands(leadline, "leadline"))
+    root = click.Context(leadline, info_name="leadline", terminal_width=100, **leadline.context_settings)
+    return _HEAD + "".join(_verbs(leadline, root))
 
 
-def _commands(command: click.Command, name: str) -> Iterator[str]:
-    context = click.Context(command, info_name=name, max_content_width=100, terminal_width=100)
-    if not isinstance(command, click.Group):
-        yield f"\n## {name}\n\n```text\n{_plain(command.get_help(context))}\n```\n"
-        return
-    if name != "leadline":
-        yield f"\n## {name}\n\n{_sentence(command)}\n"
-    for verb in command.list_commands(context):
-        found = command.get_command(context, verb)
-        if found is not None and not found.hidden:
-            yield from _commands(found, f"{name} {verb}")
+def _verbs(group: click.Group, context: click.Context) -> Iterator[str]:
+    for verb in group.list_commands(context):
+        found = group.get_command(context, verb)
+        if found is None or found.hidden:
+            continue
+        own = click.Context(found, info_name=verb, parent=context)
+        yield f"\n## {own.command_path}\n\n"
+        if isinstance(found, click.Group):
+            yield f"{_sentence(found)}\n"
+            yield from _verbs(found, own)
+        else:
+            yield f"```text\n{_plain(found.get_help(own))}\n```\n"
 
 
 def _sentence(command: click.Command) -> str:
@@ -46,4 +52,7 @@ def _plain(text: str) -> str:
 
 
 if __name__ == "__main__":
-    PAGE.write_text(page())
+    if sys.argv[1:] == ["-"]:
+        sys.stdout.write(page())
+    else:
+        PAGE.write_text(page())
