@@ -96,13 +96,17 @@ def wait_until_none_is_left(directory: Path) -> None:
 ALPHA, BETA = "alpha: {address: 127.0.0.1}", "beta: {address: 127.0.0.1}"
 
 
+def begun(site: Site, target: Path, out: Path, *more: str) -> subprocess.Popen[str]:
+    """A study on both hosts, with what it says on standard error."""
+    hosts = site.hosts(ALPHA, BETA)
+    words = command_line("run", str(site.study), "--target", f"here={target}", "-o", str(out))
+    words += ["--hosts", str(hosts), *more]
+    return subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+
+
 def test_a_command_that_is_killed_leaves_nothing_and_its_study_goes_on(site: Site, target: Path) -> None:
     out = site.directory / "out"
-    hosts = site.hosts(ALPHA, BETA)
-    words = command_line(
-        "run", str(site.study), "--target", f"here={target}", "-o", str(out), "--hosts", str(hosts)
-    )
-    with subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
+    with begun(site, target, out) as process:
         wait_for_event(out, "trial_finished", LONG_S)
         process.kill()
     wait_until_none_is_left(site.directory)
@@ -117,12 +121,7 @@ def test_a_command_that_is_killed_leaves_nothing_and_its_study_goes_on(site: Sit
 
 def test_a_host_whose_connection_breaks_is_taken_back(site: Site, target: Path) -> None:
     out = site.directory / "out"
-    hosts = site.hosts(ALPHA, BETA)
-    words = command_line(
-        "run", str(site.study), "--target", f"here={target}", "-o", str(out), "--hosts", str(hosts)
-    )
-    words += ["--lost", "retry", "--set", "defaults.runtime=3s"]
-    with subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) as process:
+    with begun(site, target, out, "--lost", "retry", "--set", "defaults.runtime=3s") as process:
         wait_for_event(out, "trial_started", LONG_S)
         links = [one for one in psutil.Process(process.pid).children() if one.name() == "ssh"]
         assert len(links) == 2
@@ -137,12 +136,7 @@ def test_a_host_whose_connection_breaks_is_taken_back(site: Site, target: Path) 
 
 def test_an_interrupt_ends_all_hosts(site: Site, target: Path) -> None:
     out = site.directory / "out"
-    hosts = site.hosts(ALPHA, BETA)
-    words = command_line(
-        "run", str(site.study), "--target", f"here={target}", "-o", str(out), "--hosts", str(hosts)
-    )
-    words += ["--set", "defaults.runtime=60s"]
-    with subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) as process:
+    with begun(site, target, out, "--set", "defaults.runtime=60s") as process:
         wait_for_event(out, "trial_started", LONG_S)
         process.send_signal(signal.SIGINT)
         _, errors = process.communicate(timeout=LONG_S)

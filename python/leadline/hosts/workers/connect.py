@@ -44,6 +44,7 @@ def connected(
     Raises UsageError where nobody answers, or less than was asked for is there in time. With `gaps` the hosts
     that cannot be reached are named there instead, each with the reason, and the others are taken.
     """
+    _make_room()
     if asked.scheduler is None:
         from leadline.hosts.workers.ssh import reached
 
@@ -63,7 +64,6 @@ def connected(
 
     _silence()
     guard()
-    _make_room()
     security = _security(asked, distributed)
     with _client(asked, asked.scheduler, security) as client:
         check_listener(asked.scheduler)  # nobody may have listened before
@@ -71,7 +71,7 @@ def connected(
 
 
 def _make_room() -> None:
-    """A call that lasts has a connection of its own, and another where the scheduler is in this process."""
+    """A host reached by SSH takes three pipes, and by Dask a call that lasts has a connection of its own."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = 4 * HOSTS_MAX if hard == resource.RLIM_INFINITY else min(hard, 4 * HOSTS_MAX)
     if soft != resource.RLIM_INFINITY and soft < wanted:

@@ -188,6 +188,10 @@ class _Link:
             with suppress(ProcessLookupError):
                 self.process.kill()
             await self.process.wait()
+        # What nobody reads any more keeps the pipe open.
+        assert self.process.stdout is not None  # noqa: S101
+        with suppress(TimeoutError):
+            await asyncio.wait_for(self.process.stdout.read(), _END_S)
 
 
 class SshTransport:
@@ -314,6 +318,8 @@ class SshTransport:
                 raise LinkError(
                     "cannot be reached by SSH: there is no `ssh` here (package openssh-client)"
                 ) from None
+            except OSError as error:
+                raise LinkError(f"cannot be reached by SSH: {error.strerror or error}") from None
             link = _Link(host, f"ssh://{host.name}#{next(self._numbers)}", process)
             hearing = asyncio.ensure_future(link.hear())
             sending = asyncio.ensure_future(link.send(package.archive)) if package is not None else None
@@ -326,7 +332,13 @@ class SshTransport:
                 await hearing
                 if isinstance(error, LinkError):
                     raise
+                if isinstance(error, ValueError):
+                    raise LinkError("does not answer as leadline does") from None
                 raise LinkError(f"does not answer within {left_s:.3g} s") from None
+            except asyncio.CancelledError:  # by Ctrl-C: nobody waits for it to end by itself
+                with suppress(ProcessLookupError):
+                    process.kill()
+                raise
             self._links[link.address] = link
             self._keep(self._attend(link, hearing))
 
