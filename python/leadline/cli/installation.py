@@ -23,6 +23,7 @@ _PARTS = (
 )
 # Name, the modules that it adds, used for.
 _EXTRAS = (
+    ("report", ("vl_convert",), "charts in pages of `leadline report` for readers without scripts"),
     ("hosts", ("distributed",), "`leadline run --scheduler`"),
     ("darshan", ("darshan",), "`leadline import darshan`"),
     ("search", ("optuna",), "`leadline tune search`"),

@@ -24,12 +24,8 @@ def left_out(format: str) -> str:
         return ""
     from leadline.report.still_charts import undrawable
 
-    why = undrawable()
-    return (
-        f"the page draws its charts by scripts only: {why}. Raise the limit: ulimit -v unlimited"
-        if why
-        else ""
-    )
+    lacking = undrawable()
+    return f"the page draws its charts by scripts only: {lacking[0]}. {lacking[1]}" if lacking else ""
 
 
 def render(findings: Findings, format: str) -> str:

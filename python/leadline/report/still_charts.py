@@ -8,6 +8,7 @@ import subprocess
 import threading
 from collections.abc import Mapping
 from contextlib import suppress
+from importlib.util import find_spec
 from typing import Any
 
 from leadline.interpreter import module_command, module_environment
@@ -19,11 +20,13 @@ _TRIAL_MAX_S = 60
 
 
 @functools.cache
-def undrawable() -> str:
-    """Why this process cannot draw, or "". Under a limit of address space a child tries it first."""
+def undrawable() -> tuple[str, str] | None:
+    """Why this process cannot draw and what to do. Under a limit of address space a child tries it first."""
+    if find_spec("vl_convert") is None:
+        return "vl-convert is not installed", "Install it: pip install 'leadline[report]'"
     limit, _ = resource.getrlimit(resource.RLIMIT_AS)
     if limit == resource.RLIM_INFINITY:
-        return ""
+        return None
     with suppress(OSError, subprocess.TimeoutExpired):
         tried = subprocess.run(
             module_command("leadline.report.still_charts"),
@@ -35,10 +38,11 @@ def undrawable() -> str:
             check=False,
         )
         if tried.returncode == 0:
-            return ""
+            return None
     return (
         f"the address space of this process is limited to {format_size(limit)} (ulimit -v),"
-        " and the chart engine needs more"
+        " and the chart engine needs more",
+        "Raise the limit: ulimit -v unlimited",
     )
 
 

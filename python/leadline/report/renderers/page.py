@@ -187,6 +187,7 @@ def _chart_data(every: Iterable[chart_parts.Chart]) -> dict[str, Any]:
 def _context(findings: Findings, panels: charts.Drawn) -> dict[str, Any]:
     frame = findings.frame
     judged = bool(findings.cells) or frame.borrowed is not None
+    lacking = undrawable()
     shared = {
         "findings": findings,
         "screen": screen_of(findings) if _is_answered(findings) else None,
@@ -198,8 +199,8 @@ def _context(findings: Findings, panels: charts.Drawn) -> dict[str, Any]:
         "counts": tables.counts(findings) if frame.cells else (),
         "panels": panels,
         "legend": _legend(findings),
-        "static": {} if undrawable() else _static_charts(panels.still),
-        "no_static": undrawable(),
+        "static": {} if lacking else _static_charts(panels.still),
+        "no_static": lacking[0] if lacking else "",
         "fired": tables.fired(findings),
         "next_steps": frame.steps or general_steps(findings),
         **section_context(findings.sections),

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 from importlib import resources
-from importlib.metadata import version
 
 from leadline.errors import UsageError
 from leadline.report.still_charts import undrawable
@@ -17,20 +16,21 @@ def template_text(name: str) -> str:
 
 @functools.cache
 def vega_runtime() -> str:
-    """Vega, Vega-Lite and vega-embed as one script without any import, from the installed vl-convert.
+    """Vega, Vega-Lite and vega-embed as one script without any import.
 
-    Putting it together takes two seconds: the build keeps it beside the templates (tools/vega_runtime.py).
+    The build takes it out of vl-convert and keeps it beside the templates (tools/vega_runtime.py).
+    A page needs no vl-convert.
     """
-    kept = resources.files("leadline.report") / "templates" / f"vega-{version('vl-convert-python')}.js"
-    return kept.read_text(encoding="utf-8") if kept.is_file() else made_runtime()
+    templates = resources.files("leadline.report") / "templates"
+    kept = next((one for one in templates.iterdir() if one.name.startswith("vega-")), None)
+    return made_runtime() if kept is None else kept.read_text(encoding="utf-8")
 
 
 def made_runtime() -> str:
-    """The same, put together anew. Raises UsageError where the engine cannot start."""
-    if why := undrawable():
-        raise UsageError(
-            f"the page's chart runtime cannot be made: {why}", "Raise the limit: ulimit -v unlimited"
-        )
+    """The same, put together anew. Raises UsageError where the engine is missing or cannot start."""
+    if lacking := undrawable():
+        why, remedy = lacking
+        raise UsageError(f"the page's chart runtime cannot be made: {why}", remedy)
     import vl_convert
 
     bundle = vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;")
