@@ -105,7 +105,7 @@ check: setup ## Formatting, lints, types, stubs, layers, the rules of the house
 	$(BIN)/mypy
 	$(BIN)/python -m mypy.stubtest leadline._core --allowlist tools/stubtest-allowed.txt
 	$(BIN)/lint-imports
-	for rule in circles interpreters kinds mutants names pins schemes sentences shares sizes; do $(BIN)/python tools/house/$$rule.py; done
+	for rule in circles interpreters kinds mutants names pins schemes sentences shares sizes words; do $(BIN)/python tools/house/$$rule.py; done
 
 emit-check: setup ## What `tune emit` and `mount plan --emit` write, hostile names too, read and applied by the tools that it is for: root, some minutes, online the first time
 	@tools/emit_check.sh
