@@ -179,17 +179,26 @@ def format_number(value: float, digits: int = 3) -> str:
     return f"{rounded:,.{max(0, digits - 1 - magnitude)}f}"
 
 
+def format_times(factor: float) -> str:
+    """How many times: `1.08x`, `1.3x`, `5.1x`, `75x`, `1,200x`. Two digits; three below 2."""
+    if not math.isfinite(factor):
+        return NO_VALUE
+    number = format_number(factor, 3 if factor < 1.995 else 2)
+    short = len(number) == len("1.30") and number.startswith("1.") and number != "1.00"
+    return f"{number.removesuffix('0') if short else number}x"
+
+
 def format_ratio_interval(low: float, high: float) -> str:
     """The interval of a ratio as far as it says something: `1.12 to 1.31`; `at least 8.1` where its other end
     is ten times as far; `unbounded` where it spans more than a thousand times.
     """
     if low > 1 and high > _ONE_ENDED * low:
-        return f"at least {format_number(low)}"
+        return f"at least {_end(low)}"
     if high < 1 and high > _ONE_ENDED * low:
-        return f"at most {_small(high)}"
+        return f"at most {_end(high)}"
     if unbounded(low, high):
         return "unbounded"
-    return f"{_small(low)} to {_small(high)}"
+    return f"{_end(low)} to {_end(high)}"
 
 
 def unbounded(low: float, high: float) -> bool:
@@ -197,9 +206,11 @@ def unbounded(low: float, high: float) -> bool:
     return not low > 0 or high > TELLS * low
 
 
-def _small(ratio: float) -> str:
-    """No row of zeros: below a thousandth it is said by its inverse."""
-    return format_number(ratio) if ratio >= 0.001 else f"1 / {format_number(1 / ratio)}"
+def _end(ratio: float) -> str:
+    """As many digits as `format_times` has. No row of zeros: below a thousandth it is said by its inverse."""
+    if ratio < 0.001:
+        return f"1 / {format_number(1 / ratio)}"
+    return format_number(ratio, 3 if 0.95 < ratio < 1.995 else 2)
 
 
 _ONE_ENDED = 10.0
@@ -226,8 +237,8 @@ def format_iops(operations_per_s: float) -> str:
 
 
 def format_latency(latency_ns: float) -> str:
-    """`850 ns`, `12.3 µs`, `4.56 ms`, `1.20 s`."""
-    for unit, unit_ns in (("ns", 1), ("µs", 1_000), ("ms", 1_000_000)):
+    """`850 ns`, `12.3 us`, `4.56 ms`, `1.20 s`."""
+    for unit, unit_ns in (("ns", 1), ("us", 1_000), ("ms", 1_000_000)):
         if abs(latency_ns) < 999.5 * unit_ns:
             return f"{format_number(latency_ns / unit_ns)} {unit}"
     return f"{format_number(latency_ns / NS_PER_S)} s"
@@ -280,6 +291,11 @@ def whole_percent(share: float | None) -> str:
         return "below 0.5 %" if share >= 0.0001 else "below 0.01 %"
     text = f"{share:.0%}" if share == 1 or f"{share:.0%}" != "100%" else "above 99.5%"
     return text.replace("%", " %")
+
+
+def format_count(count: int, noun: str) -> str:
+    """`1 block`, `3 blocks`, `1,200 operations`."""
+    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
 
 
 def quoted(word: object) -> str:

@@ -220,10 +220,10 @@ def trace_times(said: Said) -> None:
     """Of strace only: the cost that it took out, or that it took none."""
     assert under_strace(said)
     cost = note(said)["extra"]["call_cost_s"]
-    taken = re.search(r", ([\d.]+) (µs|ms) a call at most", said.text)
+    taken = re.search(r", ([\d.]+) (us|ms) a call at most", said.text)
     assert bool(taken) == (cost is not None), said.text
     if taken:
-        assert abs(number(taken[1]) * {"µs": 1e-6, "ms": 1e-3}[taken[2]] - cost) <= 0.01 * cost
+        assert abs(number(taken[1]) * {"us": 1e-6, "ms": 1e-3}[taken[2]] - cost) <= 0.01 * cost
 
 
 @checks("trace_empty")

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from leadline.store.own import Acks, read_acks
 
 _NAME = r"\w+ on \w+"
-_TIME = r"[\d,.]+ (?:ns|µs|ms|s)"
+_TIME = r"[\d,.]+ (?:ns|us|ms|s)"
 
 
 def _acks(said: Said, trial: str) -> Acks:

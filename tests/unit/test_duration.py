@@ -69,7 +69,7 @@ def test_an_estimate_that_is_wrong_by_more_than_half_is_said_with_where_the_time
     (said,) = time_off(TimeTaken(240.0, 840.0, 120.0, 600.0))
     assert said.tone == "caution"
     assert "took 14 minutes, planned 4 minutes" in said.text
-    assert said.evidence[0] == "laying files out: 2 minutes"
+    assert said.evidence[0] == "prefill: 2 minutes"
     (quicker,) = time_off(TimeTaken(600.0, 100.0, 0.0, 90.0))
     assert "planned 10 minutes" in quicker.text
 

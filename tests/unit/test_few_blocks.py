@@ -248,13 +248,13 @@ def test_where_a_difference_is_found_at_least_says_its_nearer_end() -> None:
     ("low", "high", "words"),
     [
         (1.12, 1.31, "1.12 to 1.31"),
-        (8.1, 700.0, "at least 8.10"),
-        (1e-9, 0.12, "at most 0.120"),
+        (8.1, 700.0, "at least 8.1"),
+        (1e-9, 0.12, "at most 0.12"),
         (3.6e-8, 36_700_000.0, "unbounded"),
         (0.0, 2.0, "unbounded"),
-        (0.02, 3.0, "0.0200 to 3.00"),
+        (0.02, 3.0, "0.020 to 3.0"),
         (0.00021, 0.0004, "1 / 4,760 to 1 / 2,500"),
-        (2.0, 1e160, "at least 2.00"),
+        (2.0, 1e160, "at least 2.0"),
     ],
 )
 def test_an_interval_is_said_as_far_as_it_says_something(low: float, high: float, words: str) -> None:

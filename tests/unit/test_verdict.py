@@ -291,8 +291,8 @@ def test_a_job_beside_others_is_compared_with_the_same_job_alone() -> None:
     ]
     assert found[0].ratio == pytest.approx(0.25)
     said = statements((), (), (), True, found)
-    assert "operations per second 4.00 times lower" in said[0].text
-    assert "against a.small alone" in said[0].text
+    assert "operations per second 4.0x lower" in said[0].text
+    assert "compared with a.small alone" in said[0].text
 
 
 def test_what_stands_for_an_invalid_figure_and_one_that_was_not_run_says_invalid() -> None:

@@ -42,15 +42,15 @@ def texts(*comparisons: Comparison, cells: tuple[Cell, ...] = (), complete: bool
 def test_a_slower_target_is_said_as_times_with_interval_and_blocks() -> None:
     (said,) = texts(comparison("randread_4k", 0.25, 0.25, "slower"))
     assert said == (
-        "ceph (CephFS) against local (ext4 on vda):"
-        " 4.00 times slower in randread_4k (95 % interval 4.00 to 4.00, 6 blocks)."
+        "ceph (CephFS) compared with local (ext4 on vda):"
+        " 4.0x slower in randread_4k (95 % CI 4.0 to 4.0, 6 blocks)."
     )
 
 
 def test_several_works_give_the_range_from_least_to_most() -> None:
     (said,) = texts(comparison("a", 0.1, 0.1, "slower"), comparison("b", 0.5, 0.5, "slower"))
-    assert "slower in 2 works, from 2.00 times in b" in said
-    assert "to 10.0 times in a" in said
+    assert "slower in 2 workloads, from 2.0x slower in b" in said
+    assert "to 10x slower in a" in said
 
 
 def test_same_and_undecided_are_said_and_nothing_is_claimed_of_invalid_figures() -> None:
@@ -59,16 +59,16 @@ def test_same_and_undecided_are_said_and_nothing_is_claimed_of_invalid_figures()
         comparison("b", 0.8, 1.3, "undecided"),
         comparison("c", 0.1, 0.2, "undecided", validity="INVALID"),
     )
-    assert "equivalent within 5% in 1 work" in said
-    assert "inconclusive in 1 work (b)" in said
-    assert "not comparable in 1 work, where a figure is INVALID" in said
+    assert "equivalent within 5 % in 1 workload" in said
+    assert "inconclusive in 1 workload (b)" in said
+    assert "not comparable in 1 workload: a value is INVALID" in said
     assert "slower" not in said
 
 
 def test_one_target_alone_shows_its_best_figures_with_intervals() -> None:
     metrics = {"iops": Quantity(1000.0, "1/s", 900.0, 1100.0, 5)}
     found = statements((LOCAL,), (cell("local", "w", metrics=metrics),), (), True)
-    assert "most operations 1,000 IOPS (95 % interval 900 IOPS to 1,100 IOPS, 5 blocks) in w" in found[0].text
+    assert "highest rate 1,000 IOPS (95 % CI 900 to 1,100 IOPS, 5 blocks) in w" in found[0].text
 
 
 def chain(direction: Any, *places: tuple[str, float], **store: Any) -> Chain:
@@ -115,11 +115,11 @@ def test_cells_in_doubt_are_counted_with_their_reasons() -> None:
     code = Code("errors", "INVALID", "errors", "t0001: Input/output error", "mend it")
     found = statements((LOCAL,), (cell("local", "w", validity=Validity("INVALID", (code,))),), (), False)
     said = [s.text for s in found]
-    assert "1 of 1 cells are INVALID: do not use their figures (errors)." in said
-    assert any(text.startswith("The run did not end") for text in said)
+    assert "1 of 1 cell is INVALID: do not use the values (errors)." in said
+    assert any(text.startswith("The run did not finish") for text in said)
     assert found[-1].evidence == ("local.w: t0001: Input/output error",)
 
 
 def test_a_lab_is_called_one() -> None:
     lab = TargetView("ceph", "/y", "ceph-fuse", "CephFS", {"ceph": {"lab": True}})
-    assert "ceph is on a lab" in statements((lab,), (), (), True)[-1].text
+    assert "ceph is on a lab cluster: " in statements((lab,), (), (), True)[-1].text

@@ -11,9 +11,10 @@ from dataclasses import dataclass
 
 from leadline import units
 from leadline.units import NO_VALUE, printable
+from leadline.units import format_count as plural
 from leadline.verdict.model import Quantity
 
-__all__ = ["NO_VALUE", "printable"]  # besides what is defined here
+__all__ = ["NO_VALUE", "plural", "printable"]  # besides what is defined here
 
 
 @dataclass(frozen=True)
@@ -38,7 +39,7 @@ _SCALES: dict[str, tuple[Scale, ...]] = {
         Scale("GiB", 2.0**30),
         Scale("TiB", 2.0**40),
     ),
-    "ns": (Scale("ns", 1), Scale("µs", 1e3), Scale("ms", 1e6), Scale("s", 1e9)),
+    "ns": (Scale("ns", 1), Scale("us", 1e3), Scale("ms", 1e6), Scale("s", 1e9)),
     "s": (Scale("ms", 1e-3), Scale("s", 1, whole=True), Scale("min", 60, whole=True)),
     "b/s": (Scale("kb/s", 1e3), Scale("Mb/s", 1e6), Scale("Gb/s", 1e9)),
     "1/s": (Scale("1/s", 1),),
@@ -79,12 +80,11 @@ def with_unit(value: float | None, unit: str, *, si: bool = False) -> str:
     if value is None or not math.isfinite(value):
         return NO_VALUE
     scale = scale_for(unit, [value], si=si)
-    gap = "" if scale.label == "%" else " "
-    return f"{number(value, scale)}{gap}{scale.label}".rstrip()
+    return f"{number(value, scale)} {scale.label}".rstrip()
 
 
 def spread(item: Quantity) -> str:
-    """How far the 95 % interval reaches from the value, such as `±2.1%`; empty where there is none.
+    """How far the 95 % interval reaches from the value, such as `± 2.1 %`; empty where there is none.
 
     An interval of few blocks is lopsided: the longer side counts, and from 100 % on only that is said.
     """
@@ -103,10 +103,10 @@ def _relative(value: float | None, low: float | None, high: float | None) -> str
     if not math.isfinite(half):
         return ""
     if half < 0.0005:
-        return "±<0.1%"
+        return "± < 0.1 %"
     if half >= 0.995:
-        return "±>99%"
-    return f"±{100 * half:.0f}%" if half >= 0.0995 else f"±{100 * half:.1f}%"
+        return "± > 99 %"
+    return f"± {100 * half:.0f} %" if half >= 0.0995 else f"± {100 * half:.1f} %"
 
 
 def interval(item: Quantity, scale: Scale) -> str:
@@ -120,8 +120,8 @@ def interval(item: Quantity, scale: Scale) -> str:
 
 
 def ratio(value: float | None) -> str:
-    """A ratio with three significant digits and a multiplication sign."""
-    return NO_VALUE if value is None or not math.isfinite(value) else f"{units.format_number(value)}\u00d7"
+    """How many times: `5.1x`."""
+    return NO_VALUE if value is None else units.format_times(value)
 
 
 def ratio_interval(low: float | None, high: float | None) -> str:
@@ -138,8 +138,3 @@ def moment(stamp: str) -> str:
 def sentence(text: str) -> str:
     """`text` with a capital first letter."""
     return text[:1].upper() + text[1:]
-
-
-def plural(count: int, noun: str) -> str:
-    """`1 block`, `3 blocks`."""
-    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"

@@ -9,7 +9,8 @@ from dataclasses import dataclass, replace
 from leadline.report import format as fmt
 from leadline.report.figures import printed_figures
 from leadline.units import format_number
-from leadline.verdict.model import UNUSABLE, Comparison, FigureTable, Outcome, Quantity, State, outcome_words
+from leadline.verdict.model import UNUSABLE, Comparison, FigureTable, Outcome, Quantity, State
+from leadline.verdict.sections import numbers
 from leadline.verdict.sections.section import AskedFigure, Marked, StudyAnswer, TextTable
 
 INVALID = "INVALID"
@@ -97,25 +98,11 @@ def compared(found: Comparison) -> tuple[str, str]:
 
     Of what is faster or slower the interval is of that factor, of the rest of the ratio itself.
     """
-    factor = _factor(found)
-    if factor is None:
-        return (outcome_words(found.verdict), fmt.ratio_interval(found.low, found.high))
-    low, high = found.low, found.high
-    if found.ratio is not None and found.ratio < 1:
-        low, high = (None if end is None else 1 / max(end, 1e-300) for end in (found.high, found.low))
-    return (f"{format_number(factor)}x {outcome_words(found.verdict)}", fmt.ratio_interval(low, high))
-
-
-def _factor(found: Comparison) -> float | None:
-    """How many times faster or slower; None where it is neither, or has no finite ratio."""
-    ratio = found.ratio
-    if found.verdict not in ("faster", "slower") or ratio is None or not math.isfinite(ratio) or ratio <= 0:
-        return None
-    return max(ratio, 1 / ratio)
+    return (numbers.outcome(found), numbers.bounds(found))
 
 
 def _times(found: Comparison) -> str:
-    factor = _factor(found)
+    factor = numbers.factor_of(found)
     if factor is None:
         return ""
     return ">999x" if factor >= 999.5 else f"{_two(factor)}x"
@@ -241,7 +228,7 @@ def _figure(one: AskedFigure) -> tuple[str, str]:
     text = fmt.with_unit(item.value, metric_unit(item.unit))
     if one.state == "INVALID":
         return (f"INVALID {text}", "")
-    return (text, fmt.spread(item).removeprefix("\u00b1"))
+    return (text, fmt.spread(item).removeprefix("\u00b1 "))
 
 
 def _compared(one: AskedFigure) -> tuple[str, str]:

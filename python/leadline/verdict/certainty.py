@@ -82,8 +82,3 @@ def named(names: Sequence[str], most: int = _NAMED) -> str:
     if rest > 1:
         return f"{', '.join(names[:most])} and {rest} more"
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
-
-
-def confidence_words(confidence: float) -> str:
-    """A confidence in percent, with as many digits as tell it from certainty: `95 %`, `99.64 %`."""
-    return f"{100 * confidence:.4g} %"

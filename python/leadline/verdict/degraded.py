@@ -65,10 +65,10 @@ def fault_statements(trials: Sequence[TrialRow]) -> Iterator[Statement]:
         return
     asked = all(trial.under_fault for trial in trials if under[trial.trial])
     each = [(words, len(names)) for words, names in _by_words(under).items()]
-    several = [f"{words} ({_plural(number, 'trial')})" for words, number in each[:_NAMED]]
+    several = [f"{words} ({format_count(number, 'trial')})" for words, number in each[:_NAMED]]
     named = [each[0][0]] if len(each) == 1 else several
     rest = f" and {len(each) - _NAMED} more" if len(each) > _NAMED else ""
-    text = f"{count} of {_plural(len(trials), 'trial')} ran while a fault was in force"
+    text = f"{count} of {format_count(len(trials), 'trial')} ran while a fault was in force"
     text += f"{', as asked for' if asked else ''}: {', '.join(named)}{rest}."
     if len({conditions(found) for found in under.values()}) > 1:
         text += " Trials differ in that: what is between them may be the fault's."
@@ -147,7 +147,7 @@ def _listed(names: Sequence[str]) -> str:
     return f"{shown} and {len(names) - 8} more" if len(names) > 8 else shown or "none"
 
 
-def _plural(count: int, noun: str) -> str:
+def format_count(count: int, noun: str) -> str:
     return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
 
 

@@ -20,10 +20,10 @@ from leadline.store.journal import Event
 from leadline.store.reader import Result
 from leadline.store.tables import TrialRow
 from leadline.units import format_duration, format_latency, format_quantity, format_ratio_interval
-from leadline.verdict.certainty import confidence_words
 from leadline.verdict.codes.catalogue import catalogue
 from leadline.verdict.model import UNUSABLE, State, Statement
 from leadline.verdict.sections.charts import Chart, CountBars
+from leadline.verdict.sections.numbers import confidence_words
 from leadline.verdict.sections.section import Marked, Panels, Section, TextTable
 
 _RATES = ("rate_iops", "rate_bytes_per_s")

@@ -9,12 +9,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from leadline.analysis.duration import TimeTaken
-from leadline.units import format_ratio_interval
-from leadline.verdict.certainty import confidence_words
+from leadline.units import format_count, format_times
 from leadline.verdict.chains import chain_statements
 from leadline.verdict.comparisons.deciding import FEW_BLOCKS
 from leadline.verdict.kinds import metric_kind, metric_part
 from leadline.verdict.model import UNUSABLE, Cell, Comparison, Outcome, Statement, TargetView, part_label
+from leadline.verdict.sections import numbers
 
 # What an estimate of time may be wrong by: a share of what was planned, and seconds, of which nobody plans.
 _TIME_OFF, _TIME_OFF_S = 0.5, 30.0
@@ -55,7 +55,7 @@ def _leads(metric: str) -> bool:
 
 
 def _named(comparison: Comparison) -> Comparison:
-    """A rate of a metadata operation is named by it: a work has several."""
+    """A rate of a metadata operation is named by it: a workload has several."""
     part = metric_part(comparison.metric)
     return replace(comparison, work=part_label(comparison.work, part)) if part else comparison
 
@@ -73,9 +73,9 @@ def _headline(base: TargetView, other: TargetView, found: Sequence[Comparison]) 
         groups.append(f"inconclusive in {_works(undecided)} ({_listed([c.work for c in undecided])})")
     lost = [c for c in found if c.validity in UNUSABLE]
     if lost:
-        groups.append(f"not comparable in {_works(lost)}, where a figure is INVALID or was not measured")
+        groups.append(f"not comparable in {_works(lost)}: a value is INVALID or was not measured")
     evidence = tuple(_evidence(c) for c in usable)
-    subject = f"{other.name} ({other.words}) against {base.name} ({base.words})"
+    subject = f"{other.name} ({other.words}) compared with {base.name} ({base.words})"
     return Statement(
         "headline",
         f"{subject}: {'; '.join(groups)}.",
@@ -89,72 +89,37 @@ def _group(outcome: Outcome, found: Sequence[Comparison]) -> str:
     if not found:
         return ""
     if outcome == "same":
-        return f"equivalent within {found[0].margin:.0%} in {_works(found)}"
-    factors = _by_factor(found)
-    least, most = factors[0], factors[-1]
-    if len(factors) == 1:
-        return _times(most[1], f" {outcome}")
-    return f"{outcome} in {_works(found)}, from {_times(least[1])} to {_times(most[1])}"
+        return f"equivalent within {100 * found[0].margin:.0f} % in {_works(found)}"
+    ranked = sorted(found, key=lambda one: numbers.times_apart(one.ratio) or 1.0)
+    if len(ranked) == 1:
+        return _times(ranked[0])
+    return f"{outcome} in {_works(found)}, from {_times(ranked[0])} to {_times(ranked[-1])}"
 
 
-def _times(comparison: Comparison, outcome: str = "") -> str:
-    """How many times, in which work, with the interval; where that has one end, at least how many."""
-    interval = _factor_interval(comparison)
-    if interval.startswith("at least"):
-        bound, _, blocks = interval.partition(", ")
-        return f"{bound} times{outcome} in {comparison.work} ({_confidence(comparison)}, {blocks})"
-    factor = _digits(_factor(comparison))
-    return f"{factor} times{outcome} in {comparison.work} ({_confidence(comparison)} interval {interval})"
-
-
-def _by_factor(found: Sequence[Comparison]) -> list[tuple[float, Comparison]]:
-    pairs = [(_factor(comparison), comparison) for comparison in found]
-    return sorted(pairs, key=lambda pair: pair[0])
-
-
-def _factor(comparison: Comparison) -> float:
-    """How many times: always at least about 1, whichever way the ratio goes."""
-    ratio = comparison.ratio or 1.0
-    return ratio if ratio >= 1 else 1 / ratio
-
-
-def _factor_interval(comparison: Comparison) -> str:
-    low, high = comparison.low or 0.0, comparison.high or 0.0
-    if (comparison.ratio or 1.0) < 1 and low > 0 and high > 0:
-        low, high = 1 / high, 1 / low
-    return f"{format_ratio_interval(low, high)}, {comparison.blocks} blocks"
-
-
-def _interval(comparison: Comparison) -> str:
-    if comparison.low is None or comparison.high is None:
-        return f"{_digits(comparison.ratio)}, no interval: {comparison.blocks} block"
-    interval = format_ratio_interval(comparison.low, comparison.high)
-    return f"{interval} ({_confidence(comparison)}), {comparison.blocks} blocks"
-
-
-def _confidence(comparison: Comparison) -> str:
-    return confidence_words(comparison.confidence)
+def _times(comparison: Comparison) -> str:
+    """How many times, in which workload, with the CI."""
+    return f"{numbers.outcome(comparison)} in {comparison.work} ({numbers.interval(comparison)})"
 
 
 def _evidence(comparison: Comparison) -> str:
     state = "" if comparison.validity == "VALID" else f", {comparison.validity}"
     return (
-        f"{comparison.work}: {comparison.metric} of {comparison.other} / {comparison.base}"
-        f" = {_interval(comparison)}: {comparison.verdict}{state}"
+        f"{comparison.work}: {comparison.metric} of {comparison.other} compared with {comparison.base}:"
+        f" {numbers.compared(comparison)}{state}"
     )
 
 
 def _alone(targets: Sequence[TargetView], cells: Sequence[Cell]) -> Iterator[Statement]:
-    """One target has nothing to be compared with: its best figures, each with its interval."""
+    """One target has nothing to be compared with: its best values, each with its CI."""
     cells = [cell for cell in cells if not cell.swept]
     for target in targets:
         own = [c for c in cells if c.target == target.name and c.validity.state not in UNUSABLE]
         parts = []
-        for metric, words in (("bandwidth", "largest bandwidth"), ("iops", "most operations")):
+        for metric, words in (("bandwidth", "highest bandwidth"), ("iops", "highest rate")):
             ranked = sorted((_value(cell, metric), index) for index, cell in enumerate(own))
             if ranked and ranked[-1][0] > 0:
                 best = own[ranked[-1][1]]
-                parts.append(f"{words} {_quantity(best, metric)} in {best.work}")
+                parts.append(f"{words} {numbers.value(best.metrics[metric])} in {best.work}")
         parts += [words for cell in own if (words := _operations(cell))]
         if parts:
             yield Statement(
@@ -168,7 +133,7 @@ def _alone(targets: Sequence[TargetView], cells: Sequence[Cell]) -> Iterator[Sta
 def _operations(cell: Cell) -> str:
     """The rate of each metadata operation of a cell."""
     rates = [
-        f"{operation} {_quantity(cell, name)}"
+        f"{operation} {numbers.value(quantity)}"
         for name, quantity in cell.metrics.items()
         if (operation := metric_part(name)) and name.endswith("_iops") and quantity.value is not None
     ]
@@ -185,9 +150,9 @@ def _rates(cells: Sequence[Cell]) -> Iterator[Statement]:
                     metric.removeprefix("rate_at_").replace("_", " under "),
                 )
                 text = (
-                    f"{cell.id} holds {_quantity(cell, metric)} with {bound}."
+                    f"{cell.id} sustains {numbers.value(quantity)} with {bound}."
                     if quantity.value is not None
-                    else f"{cell.id}: no highest rate with {bound}: {quantity.reason}."
+                    else f"{cell.id} sustains no tested rate with {bound}: {quantity.reason}."
                 )
                 yield Statement("finding", text, says="rate_searched", cells=(cell.id,))
 
@@ -200,7 +165,8 @@ def _beside(found: Sequence[Comparison]) -> Iterator[Statement]:
         group, _, job = other.rpartition(".")
         yield Statement(
             "finding",
-            f"{job} beside the other jobs of {group}, against {own[0].base} alone: {'; '.join(parts)}.",
+            f"{job} next to the other jobs of {group}, compared with {own[0].base} alone:"
+            f" {'; '.join(parts)}.",
             tuple(_evidence(c) for c in own),
             says="job_beside_others",
             cells=tuple(dict.fromkeys(name for c in own for name in (c.base, c.other))),
@@ -210,34 +176,17 @@ def _beside(found: Sequence[Comparison]) -> Iterator[Statement]:
 def _beside_words(comparison: Comparison) -> str:
     kind = metric_kind(comparison.metric)
     if comparison.verdict == "same":
-        return f"{kind.words} equivalent within {comparison.margin:.0%}"
-    if comparison.verdict == "undecided":
-        return f"{kind.words} inconclusive ({_interval(comparison)})"
-    more = (comparison.ratio or 1.0) >= 1
-    return (
-        f"{kind.words} {_digits(_factor(comparison))} times {'higher' if more else 'lower'}"
-        f" ({_confidence(comparison)} interval {_factor_interval(comparison)})"
-    )
+        return f"{kind.words} equivalent within {100 * comparison.margin:.0f} %"
+    factor = numbers.factor_of(comparison)
+    if factor is None:
+        return f"{kind.words} inconclusive ({numbers.interval(comparison)})"
+    way = "higher" if (comparison.ratio or 1.0) >= 1 else "lower"
+    return f"{kind.words} {format_times(factor)} {way} ({numbers.interval(comparison)})"
 
 
 def _value(cell: Cell, metric: str) -> float:
     quantity = cell.metrics.get(metric)
     return quantity.value if quantity is not None and quantity.value is not None else 0.0
-
-
-def _quantity(cell: Cell, metric: str) -> str:
-    from leadline import units
-
-    quantity = cell.metrics[metric]
-    show = units.format_rate if metric == "bandwidth" else units.format_iops
-    if quantity.low is None or quantity.high is None:
-        return f"{show(quantity.value or 0)} (no interval: {quantity.blocks} block)"
-    if units.unbounded(quantity.low, quantity.high):
-        return f"{show(quantity.value or 0)} ({quantity.blocks} blocks give no useful interval)"
-    return (
-        f"{show(quantity.value or 0)} (95 % interval {show(quantity.low)} to {show(quantity.high)},"
-        f" {quantity.blocks} blocks)"
-    )
 
 
 def _cautions(
@@ -246,20 +195,21 @@ def _cautions(
     if not complete:
         yield Statement(
             "caution",
-            "The run did not end: figures of blocks that are missing are not in here.",
+            "The run did not finish: the values leave out the blocks that are missing.",
             says="run_not_ended",
         )
     for state, words in (
         ("NOT_RUN", "could not be run"),
-        ("INVALID", "INVALID: do not use their figures"),
-        ("DOUBTFUL", "DOUBTFUL: read their codes before using the figures"),
+        ("INVALID", "INVALID: do not use the values"),
+        ("DOUBTFUL", "DOUBTFUL: read their codes before you use the values"),
     ):
         found = [cell for cell in cells if cell.validity.state == state]
         if found:
             codes = sorted({code.title for cell in found for code in cell.validity.codes})
             yield Statement(
                 "caution",
-                f"{len(found)} of {len(cells)} cells {'are ' if state != 'NOT_RUN' else ''}{words}"
+                f"{len(found)} of {format_count(len(cells), 'cell')}"
+                f"{'' if state == 'NOT_RUN' else ' is' if len(found) == 1 else ' are'} {words}"
                 f" ({', '.join(codes)}).",
                 tuple(f"{cell.id}: {code.evidence}" for cell in found for code in cell.validity.codes),
                 says="cells_not_valid",
@@ -273,8 +223,8 @@ def _about_intervals(comparisons: Sequence[Comparison]) -> Iterator[Statement]:
         rests = dict.fromkeys(c.assumption for c in few if c.assumption)
         yield Statement(
             "caution",
-            f"{len(few)} of {len(comparisons)} comparisons have few blocks, so that their intervals rest on"
-            " assumptions; with six or more blocks they would not have to.",
+            f"{len(few)} of {len(comparisons)} comparisons have few blocks: their CIs rest on assumptions."
+            f" With {FEW_BLOCKS} blocks or more they do not.",
             tuple(rests),
             says="few_blocks",
         )
@@ -282,10 +232,9 @@ def _about_intervals(comparisons: Sequence[Comparison]) -> Iterator[Statement]:
     if unlike:
         yield Statement(
             "caution",
-            f"{len(unlike)} of {len(comparisons)} comparisons scatter unlike the other cells:"
-            f" {_listed([f'{c.other} in {c.work}' for c in unlike])}. Their intervals rest on their own"
-            " blocks.",
-            tuple(f"{c.work} {c.metric}, {c.other}: {_interval(c)}" for c in unlike),
+            f"{len(unlike)} of {len(comparisons)} comparisons vary more or less than the other cells:"
+            f" {_listed([f'{c.other} in {c.work}' for c in unlike])}. Their CIs rest on their own blocks.",
+            tuple(f"{c.work} {c.metric}, {c.other}: {numbers.compared(c)}" for c in unlike),
             says="scatter_unlike",
         )
     uneven = [c for c in comparisons if c.skewness is not None]
@@ -293,8 +242,7 @@ def _about_intervals(comparisons: Sequence[Comparison]) -> Iterator[Statement]:
         yield Statement(
             "caution",
             f"{len(uneven)} of {len(comparisons)} comparisons have a few blocks far to one side of the"
-            " others. Such means settle slowly, and their intervals hold less often than they say: run more"
-            " blocks, and look at what happened in these.",
+            " others. Their CIs may be too narrow. Run more blocks, and look at what happened in these.",
             tuple(
                 f"{c.work} {c.metric}, {c.other}: skewness {c.skewness:.1f}, {c.blocks} blocks"
                 for c in uneven
@@ -303,25 +251,19 @@ def _about_intervals(comparisons: Sequence[Comparison]) -> Iterator[Statement]:
         )
 
 
-def _digits(value: float | None) -> str:
-    from leadline import units
-
-    return units.format_number(value or 0.0)
-
-
 def _lab(targets: Sequence[TargetView]) -> Iterator[Statement]:
     names = [target.name for target in targets if (target.facts.get("ceph") or {}).get("lab")]
     if names:
         yield Statement(
             "caution",
-            f"{' and '.join(names)} {'is' if len(names) == 1 else 'are'} on a lab: all its daemons share this"
-            " host's disk and CPUs. Mechanisms and ratios hold; the absolute figures are no cluster's.",
+            f"{' and '.join(names)} {'is' if len(names) == 1 else 'are'} on a lab cluster: its daemons share"
+            " this host's disk and CPUs. Use the ratios, not the absolute numbers.",
             says="on_a_lab",
         )
 
 
 def time_words(taken: TimeTaken) -> str:
-    """How long a study took beside what its plan had said."""
+    """How long a study took compared with its plan."""
     from leadline.units import format_duration
 
     taken_s, planned_s = format_duration(taken.taken_s), format_duration(taken.planned_s)
@@ -336,9 +278,9 @@ def time_off(taken: TimeTaken | None) -> Iterator[Statement]:
         return
     around_s = max(taken.taken_s - taken.layout_s - taken.trials_s, 0.0)
     parts = (
-        ("laying files out", taken.layout_s),
+        ("prefill", taken.layout_s),
         ("trials", taken.trials_s),
-        ("around them (starting, removing, asking the cluster)", around_s),
+        ("the rest (start, clean-up, reading the cluster)", around_s),
     )
     yield Statement(
         "caution",
@@ -355,9 +297,8 @@ def _sides(found: Sequence[Comparison]) -> tuple[str, ...]:
 
 
 def _works(found: Sequence[Comparison]) -> str:
-    """How many; operations of metadata are more than one to a work."""
-    noun = "operation" if any(metric_part(c.metric) for c in found) else "work"
-    return f"{len(found)} {noun}" if len(found) == 1 else f"{len(found)} {noun}s"
+    """How many; a workload has several operations of metadata."""
+    return format_count(len(found), "operation" if any(metric_part(c.metric) for c in found) else "workload")
 
 
 def _listed(names: Sequence[str]) -> str:

@@ -14,9 +14,9 @@ from leadline.analysis.statistics.intervals import ALPHA, discovery_levels, holm
 from leadline.analysis.statistics.means import Estimate, Ratio
 from leadline.analysis.statistics.moderated import smallest_difference
 from leadline.units import format_duration
-from leadline.verdict.certainty import confidence_words
 from leadline.verdict.kinds import metric_kind, metric_part
 from leadline.verdict.model import UNUSABLE, Comparison, MoreBlocks, Outcome, State, Statement
+from leadline.verdict.sections.numbers import confidence_words
 
 _STEPS = (6, 12, 24)
 _WANTED = 0.2  # a difference that most would want to be told

@@ -7,9 +7,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from leadline import units
-from leadline.verdict.certainty import confidence_words
 from leadline.verdict.interface import KindAnswer
 from leadline.verdict.model import UNUSABLE, Comparison, Quantity, Statement
+from leadline.verdict.sections.numbers import confidence_words
 from leadline.workloads.application.figures import KINDS
 from leadline.workloads.application.tables import (
     CopiesCell,
