@@ -108,7 +108,7 @@ def _verdict(path: Path) -> str:
     except SpecError as error:
         words = error.message.rpartition(f"{error.key}: ")[2]
         return f"refused: line {error.line}, `{error.key}`: {words}"
-    count = sum(len(work.jobs or (1,)) for work in study.works.values())
+    count = sum(len(work.jobs or (1,)) for work in study.workloads.values())
     only = (
         "" if schemes.storageless().name not in text else f", with `--target {schemes.storageless().name}://`"
     )

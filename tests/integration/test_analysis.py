@@ -210,7 +210,7 @@ def test_words_that_no_study_wants_are_refused(leadline: Command, target: Path, 
     for more in (("--", "true"), ("--input", str(tmp_path))):
         done = leadline("run", "quick", "--target", f"a={target}", *more)
         assert done.returncode == 2
-        assert "no work of this study runs a command" in done.stderr
+        assert "no workload of this study runs a command" in done.stderr
 
 
 @pytest.mark.parametrize("kind", ["missing", "empty", "special"])

@@ -106,7 +106,7 @@ def test_one_process_makes_no_picture_wider_than_it_is_told(
 ) -> None:
     """The command of the study itself, its places filled in; what came of it as ffprobe sees it."""
     study = read_study(builtin_text("media"), "media.yaml", {}).value
-    stages = study["works"]["media"]["pipeline"]
+    stages = study["workloads"]["media"]["pipeline"]
     command = next(stage["command"] for stage in stages if stage["stage"] == "encode_all")
     source = film(tmp_path / "film.mov")
     places = {"{input}": str(source), "{output}": str(tmp_path), "{widest}": str(widest)}

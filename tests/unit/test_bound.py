@@ -14,7 +14,7 @@ from leadline.study.yaml_source import read_study
 STUDY = """
 format: leadline.study/1
 defaults: {time_based: true, runtime: 2s}
-works:
+workloads:
   small: {rw: randread, bs: 4k}
   searched: {rw: randread, bs: 8k, search: {latency: p50, bound: 1ms, low: 7, trials: 3}}
   tree: {operations: [create, stat], files: 100}
@@ -29,7 +29,7 @@ def changed(*sets: str, text: str = STUDY) -> Study:
 
 def test_every_work_of_one_paced_job_becomes_a_search_and_no_other() -> None:
     study = changed("--bound p99=20ms")
-    found = {name: work.search for name, work in study.works.items()}
+    found = {name: work.search for name, work in study.workloads.items()}
     assert found["small"] is not None
     assert found["small"].metric == "rate_at_p99_20ms"
     assert [name for name, search in found.items() if search] == ["small", "searched"]
@@ -37,7 +37,7 @@ def test_every_work_of_one_paced_job_becomes_a_search_and_no_other() -> None:
 
 
 def test_a_work_that_is_a_search_keeps_what_the_bound_does_not_say() -> None:
-    search = changed("--bound mean=4ms", "works.searched.search.trials=5").works["searched"].search
+    search = changed("--bound mean=4ms", "workloads.searched.search.trials=5").workloads["searched"].search
     assert search is not None
     assert (search.latency, search.bound, search.low, search.trials) == ("mean", 4_000_000, 7, 5)
 
@@ -62,7 +62,7 @@ def test_a_bound_that_is_none_is_refused_by_its_option(bound: str, says: str) ->
 
 @pytest.mark.parametrize("work", ["{operations: [stat]}", "{command: [ls]}", "{transfer: write}"])
 def test_a_study_without_a_rate_is_refused(work: str) -> None:
-    with pytest.raises(SpecError, match="no work of this study has a rate"):
+    with pytest.raises(SpecError, match="no workload of this study has a rate"):
         changed("--bound p99=20ms", text=f"format: leadline.study/1\nworks: {{a: {work}}}\n")
 
 
@@ -75,5 +75,5 @@ def test_a_rate_that_the_study_gives_contradicts_it() -> None:
 def test_rw_may_stand_in_the_defaults() -> None:
     every = "{rw: read, time_based: true, runtime: 1s}"
     text = f"format: leadline.study/1\ndefaults: {every}\nworks: {{a: {{bs: 4k}}}}\n"
-    found: Any = changed("--bound p50=1ms", text=text).works["a"].search
+    found: Any = changed("--bound p50=1ms", text=text).workloads["a"].search
     assert found.latency == "p50"

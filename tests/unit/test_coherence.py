@@ -138,10 +138,10 @@ def test_the_matrix_has_a_word_for_each_pair() -> None:
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        ("works.coherence.rw=read", "means nothing with questions"),
-        ("works.coherence.questions=[name,name]", "given twice"),
-        ("works.coherence.questions=[nmae]", "name"),
-        ("works.coherence.give_up=0s", "no time"),
+        ("workloads.coherence.rw=read", "means nothing with questions"),
+        ("workloads.coherence.questions=[name,name]", "given twice"),
+        ("workloads.coherence.questions=[nmae]", "name"),
+        ("workloads.coherence.give_up=0s", "no time"),
     ],
 )
 def test_contradictions_are_refused(change: str, words: str) -> None:
@@ -151,7 +151,7 @@ def test_contradictions_are_refused(change: str, words: str) -> None:
 
 def test_options_of_coherence_mean_nothing_elsewhere() -> None:
     with pytest.raises(SpecError, match="means nothing without questions"):
-        load_study("quick", {}, ("works.seqread_1m.give_up=1s",))
+        load_study("quick", {}, ("workloads.seqread_1m.give_up=1s",))
 
 
 # -- figures -------------------------------------------------------------------------------------------

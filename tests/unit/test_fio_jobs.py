@@ -208,7 +208,7 @@ def test_comments_variables_and_included_files(tmp_path: Path) -> None:
         ("[a]\nSIZE=1m\n", 2, "does not know"),
         ("[a]\nfilesize=10k\n", 2, "not of whole blocks"),
         ("[a]\nsize=1m\nfilesize=1m\nio_size=50%\n", 4, "share of size"),
-        ("[a]\nsize=1m\n[b]\nsize=1m\nstartdelay=5\n", 5, "beside other jobs"),
+        ("[a]\nsize=1m\n[b]\nsize=1m\nstartdelay=5\n", 5, "with other jobs"),
         ("[a]\nsize=1m\n[b]\nsize=1m\nexitall\n", 5, "would end all jobs"),
         ("[a]\nsize=8*$mb_memory\n", 2, "of the host on which fio runs"),
         ("[global]\nfilename=a\n[a]\nsize=1m\nfilename=b\n", 5, "adds to that of line 2"),
@@ -275,7 +275,7 @@ def test_job_files_are_told_from_studies() -> None:
     assert is_job_file("a.fio", "")
     assert is_job_file("jobs", "; x\n\n[global]\nbs=4k\n")
     assert not is_job_file("a.yaml", "[a]\n")
-    assert not is_job_file("a", "works:\n  a: {rw: read}\n")
+    assert not is_job_file("a", "workloads:\n  a: {rw: read}\n")
     with pytest.raises(SpecError, match="is for job files"):
         load_study("quick", {}, ignored=("bs",))
 
@@ -321,18 +321,18 @@ def test_where_no_engine_is_named_its_own_one_is_said(text: str, said: bool) -> 
 )
 def test_a_file_that_another_job_has_too_is_written_over(first: str, second: str, over: list[bool]) -> None:
     study = study_of(f"[global]\nsize=1m\n[a]\n{first}\n[b]\nstonewall\n{second}\n")
-    assert [bool(getattr(work, "overwrite", None)) for work in study.works.values()] == over
+    assert [bool(getattr(work, "overwrite", None)) for work in study.workloads.values()] == over
     assert any("another job has this file" in note for note in study.notes) == (True in over)
 
 
 def test_files_that_no_name_joins_are_each_jobs_own() -> None:
     for names in ("", "filename_format=$jobname.$jobnum\n", "filename_format=\n"):
         study = study_of(f"[global]\nsize=1m\n{names}[a]\nrw=read\n[b]\nstonewall\nrw=write\n")
-        assert not any(getattr(work, "overwrite", None) for work in study.works.values()), names
+        assert not any(getattr(work, "overwrite", None) for work in study.workloads.values()), names
     study = study_of(
         "[global]\nsize=1m\nfilename_format=f.$filenum\n[a]\nrw=read\n[b]\nstonewall\nrw=write\n"
     )
-    assert [bool(getattr(work, "overwrite", None)) for work in study.works.values()] == [False, True]
+    assert [bool(getattr(work, "overwrite", None)) for work in study.workloads.values()] == [False, True]
 
 
 @pytest.mark.parametrize(
@@ -349,7 +349,7 @@ def test_files_that_no_name_joins_are_each_jobs_own() -> None:
     ],
 )
 def test_cached_pages_are_dropped_where_fio_drops_them(text: str, drops: bool) -> None:
-    (work,) = study_of(f"[a]\nsize=1m\n{text}\n").works.values()
+    (work,) = study_of(f"[a]\nsize=1m\n{text}\n").workloads.values()
     assert bool(getattr(work, "invalidate", None)) == drops, work
 
 
@@ -365,5 +365,5 @@ def test_cached_pages_are_dropped_where_fio_drops_them(text: str, drops: bool) -
     ],
 )
 def test_several_sizes_share_one_map_where_fio_has_one(text: str, shared: bool) -> None:
-    (work,) = study_of(f"[a]\nsize=1m\n{text}\n").works.values()
+    (work,) = study_of(f"[a]\nsize=1m\n{text}\n").workloads.values()
     assert bool(getattr(work, "one_map", None)) == shared, work

@@ -73,6 +73,13 @@ def test_what_no_user_reads_is_free(tmp_path: Path, name: str) -> None:
     assert (found.returncode, found.stdout) == (0, "")
 
 
+def test_built_in_studies_are_read_with_their_comments(tmp_path: Path) -> None:
+    studies = tmp_path / "python" / "leadline" / "studies"
+    studies.mkdir(parents=True)
+    (studies / "one.yaml").write_text(f"# {BAD}\nformat: leadline.study/1\n", encoding="utf-8")
+    assert rule(tmp_path, "python").stdout.startswith("python/leadline/studies/one.yaml:1:")
+
+
 def test_the_page_of_commands_is_read_with_its_blocks(tmp_path: Path) -> None:
     (tmp_path / "docs").mkdir()
     (tmp_path / "docs" / "cli.md").write_text(f"# Commands\n\n```text\n{BAD}\n```\n", encoding="utf-8")

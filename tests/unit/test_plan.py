@@ -101,7 +101,7 @@ def test_cells_of_one_geometry_share_a_layout_and_fresh_writes_need_none() -> No
 
 
 def test_compressible_data_is_never_shared_with_incompressible() -> None:
-    plan = plan_of(["size=64M", "works.randread_4k.incompressible=false"])
+    plan = plan_of(["size=64M", "workloads.randread_4k.incompressible=false"])
     assert len(plan.layouts("a")) == 2
 
 
@@ -201,7 +201,7 @@ def test_what_a_target_cannot_do_is_named(options: str, facts: TargetFacts, key:
     with pytest.raises(SpecError) as caught:
         cell_of(options, facts)
     assert caught.value.key == key
-    assert "work one on target a" in caught.value.source
+    assert "workload one on target a" in caught.value.source
     assert message in caught.value.message
     assert caught.value.remedy
 
@@ -304,7 +304,7 @@ def both(order: str) -> Study:
     text = (
         "format: leadline.study/1\nblocks: 4\n"
         "defaults: {size: 64M, time_based: true, runtime: 2s}\n"
-        "works:\n"
+        "workloads:\n"
         "  alone: {rw: randread}\n"
         f"  both: {{order: {order}, jobs: {{x: {{rw: randread}}, y: {{rw: randwrite}}, z: {{rw: write}}}}}}\n"
         "  found: {rw: randread, search: {bound: 20ms, trials: 5}}\n"

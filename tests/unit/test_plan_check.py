@@ -63,7 +63,7 @@ def test_what_the_engine_refuses_is_refused_at_plan_time(
     error = refused.value
     assert error.key == key
     assert words in error.message
-    assert "work one on target a" in error.message
+    assert "workload one on target a" in error.message
     assert error.remedy
 
 

@@ -66,17 +66,17 @@ def test_the_input_is_staged_once_for_all_numbers_of_copies() -> None:
 @pytest.mark.parametrize(
     ("work", "key", "words"),
     [
-        ("{command: prog}", "works.run.command", "list of words"),
-        ("{command: [true]}", "works.run.command", "no word"),
-        ("{command: [prog], rw: read}", "works.run.rw", "means nothing with command"),
-        ("{command: [prog], numjobs: 2}", "works.run.numjobs", "means nothing with command"),
-        ("{command: [prog], operations: [create]}", "works.run.operations", "means nothing with command"),
-        ("{copies: 2, rw: read}", "works.run.copies", "means nothing without command"),
-        ("{command: [prog], copies: 0}", "works.run.copies", "out of range"),
-        ("{command: [prog, '{input}']}", "works.run.command", "no input is named"),
-        ("{command: [prog], runtime: 0}", "works.run.runtime", "cannot be 0"),
-        ("{command: [prog], trace: magic}", "works.run.trace", "is not one of them"),
-        ("{command: [prog], search: {bound: 1ms}}", "works.run.search", "not of a command"),
+        ("{command: prog}", "workloads.run.command", "list of words"),
+        ("{command: [true]}", "workloads.run.command", "no word"),
+        ("{command: [prog], rw: read}", "workloads.run.rw", "means nothing with command"),
+        ("{command: [prog], numjobs: 2}", "workloads.run.numjobs", "means nothing with command"),
+        ("{command: [prog], operations: [create]}", "workloads.run.operations", "means nothing with command"),
+        ("{copies: 2, rw: read}", "workloads.run.copies", "means nothing without command"),
+        ("{command: [prog], copies: 0}", "workloads.run.copies", "out of range"),
+        ("{command: [prog, '{input}']}", "workloads.run.command", "no input is named"),
+        ("{command: [prog], runtime: 0}", "workloads.run.runtime", "cannot be 0"),
+        ("{command: [prog], trace: magic}", "workloads.run.trace", "is not one of them"),
+        ("{command: [prog], search: {bound: 1ms}}", "workloads.run.search", "not of a command"),
         ("{jobs: {a: {command: [prog]}, b: {rw: read}}}", "command", "one of several jobs"),
     ],
 )
@@ -111,9 +111,9 @@ def test_a_study_without_its_command_says_how_to_give_it() -> None:
 
 def test_words_after_the_dashes_become_the_command_of_the_study() -> None:
     asked = load_study("analysis", {}, command=("prog", "a b"), input_path="/data")
-    assert {work.command for work in asked.works.values()} == {("prog", "a b")}
-    assert {work.input for work in asked.works.values()} == {"/data"}
-    with pytest.raises(SpecError, match="no work of this study runs a command"):
+    assert {work.command for work in asked.workloads.values()} == {("prog", "a b")}
+    assert {work.input for work in asked.workloads.values()} == {"/data"}
+    with pytest.raises(SpecError, match="no workload of this study runs a command"):
         load_study("quick", {}, command=("prog",))
     with pytest.raises(SpecError, match="--input"):
         load_study("quick", {}, input_path="/data")

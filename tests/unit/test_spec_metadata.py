@@ -55,7 +55,7 @@ def test_only_the_first_byte_needs_files_laid_out() -> None:
         ("operations: []", "operations", "no operation"),
         ("operations: [erase]", "operations", "not one of them"),
         ("operations: create", "operations", "list"),
-        ("operations: [create], rw: read", "rw", "two works"),
+        ("operations: [create], rw: read", "rw", "two workloads"),
         ("operations: [create], size: 1M", "size", "means nothing with operations"),
         ("operations: [create], iodepth: 4", "iodepth", "means nothing with operations"),
         ("operations: [create], bs: 4k", "bs", "first_byte"),

@@ -17,9 +17,9 @@ def test_an_option_is_set_in_every_work() -> None:
 
 
 def test_an_option_of_one_work() -> None:
-    study = load_study("quick", {}, ["works.seqread_1m.bs=2M"])
-    assert study.works["seqread_1m"].bs == 2 * 1024**2
-    assert study.works["seqwrite_1m"].bs == 1024**2
+    study = load_study("quick", {}, ["workloads.seqread_1m.bs=2M"])
+    assert study.workloads["seqread_1m"].bs == 2 * 1024**2
+    assert study.workloads["seqwrite_1m"].bs == 1024**2
 
 
 def test_a_factor_keeps_the_one_level_that_is_set() -> None:
@@ -37,7 +37,7 @@ def test_a_label_is_text_though_it_has_braces() -> None:
 
 
 def test_the_engine_null_can_be_set() -> None:
-    assert load_study("quick", {}, ["engine=null"]).works["seqread_1m"].engine == "null"
+    assert load_study("quick", {}, ["engine=null"]).workloads["seqread_1m"].engine == "null"
 
 
 def test_variables_are_taken_from_the_environment() -> None:
@@ -49,11 +49,11 @@ def test_variables_are_taken_from_the_environment() -> None:
     [
         ("sise=4k", "unknown key", "did you mean size?"),
         ("ioengine=psync", "unknown key", "did you mean engine?"),
-        ("works.seqraed_1m.bs=4k", "no work of the study", "did you mean seqread_1m?"),
-        ("works.seqread_1m.bz=4k", "unknown key", "did you mean bs?"),
-        ("works.seqread_1m=4k", "unknown key", "works.NAME.OPTION"),
+        ("workloads.seqraed_1m.bs=4k", "no workload of the study", "did you mean seqread_1m?"),
+        ("workloads.seqread_1m.bz=4k", "unknown key", "did you mean bs?"),
+        ("workloads.seqread_1m=4k", "unknown key", "workloads.NAME.OPTION"),
         ("limits.reserv=1", "unknown key", "did you mean reserve?"),
-        ("foo.bar=1", "unknown key", "works.NAME.OPTION"),
+        ("foo.bar=1", "unknown key", "workloads.NAME.OPTION"),
         ("targets.a=/x", "not set this way", "--target"),
         ("bs=[4k,8k]", "makes a factor", "factors.bs"),
         ("bs", "no KEY=VALUE", "size=64M"),
@@ -74,5 +74,5 @@ def test_a_wrong_override_is_named(text: str, message: str, remedy: str) -> None
 
 
 def test_an_override_under_a_factor_would_have_no_effect_and_is_refused() -> None:
-    with pytest.raises(SpecError, match="holds over"):
-        load_study("render", {}, ["works.read.bs=4k"])
+    with pytest.raises(SpecError, match="overrides workloads"):
+        load_study("render", {}, ["workloads.read.bs=4k"])

@@ -29,10 +29,10 @@ def test_built_in_studies_hold_to_the_schema(name: str) -> None:
 @pytest.mark.parametrize(
     "change",
     [
-        {"works": {"one": {"rw": "raed"}}},
-        {"works": {"one": {"rw": "read", "bs": "4q"}}},
-        {"works": {"one": {"rw": "read", "bz": "4k"}}},
-        {"works": {}},
+        {"workloads": {"one": {"rw": "raed"}}},
+        {"workloads": {"one": {"rw": "read", "bs": "4q"}}},
+        {"workloads": {"one": {"rw": "read", "bz": "4k"}}},
+        {"workloads": {}},
         {"factors": {"bss": ["4k"]}},
         {"factors": {"bs": []}},
         {"blocks": 0},
@@ -41,7 +41,7 @@ def test_built_in_studies_hold_to_the_schema(name: str) -> None:
     ],
 )
 def test_the_schema_refuses_what_the_code_refuses(change: dict[str, object]) -> None:
-    study = {"format": "leadline.study/1", "works": {"one": {"rw": "read", "bs": "4k"}}}
+    study = {"format": "leadline.study/1", "workloads": {"one": {"rw": "read", "bs": "4k"}}}
     jsonschema.validate(study, study_schema())
     with pytest.raises(jsonschema.ValidationError):
         jsonschema.validate({**study, **change}, study_schema())

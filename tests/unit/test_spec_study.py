@@ -9,11 +9,12 @@ import pytest
 from leadline.errors import ResultError, SpecError
 from leadline.study.kinds import JOB_OPTIONS
 from leadline.study.library import builtin_names, builtin_text, load_study
+from leadline.study.overrides import apply_overrides
 from leadline.study.study import Study, deciding_works, expand, parse_study
 from leadline.study.yaml_source import read_study
 
 HEAD = "format: leadline.study/1\n"
-GOOD = HEAD + "works:\n  one:\n    rw: randread\n"
+GOOD = HEAD + "workloads:\n  one:\n    rw: randread\n"
 
 
 def study_of(text: str) -> Study:
@@ -40,7 +41,7 @@ def test_a_work_that_decides_does_so_in_all_its_levels() -> None:
 
 
 def test_a_replay_has_no_work_that_could_be_expanded_and_decides_nothing() -> None:
-    study = Study.from_json({"format": "leadline.study/1", "name": "replay", "works": {"replay": {}}})
+    study = Study.from_json({"format": "leadline.study/1", "name": "replay", "workloads": {"replay": {}}})
     assert deciding_works(study) == frozenset()
 
 
@@ -98,39 +99,45 @@ def test_built_in_studies_are_valid(name: str) -> None:
         ("a: 1\n", 1, "format", "missing", "format: leadline.study/1"),
         ("- a\n", 1, "", "mapping", "leadline studies"),
         ("format: leadline.study/9\nworks: {}\n", 1, "format", "leadline.study/9", "version"),
-        (HEAD, 1, "works", "missing", "works"),
-        (HEAD + "works: {}\n", 2, "works", "at least 1 item", ""),
-        (HEAD + "works: 3\n", 2, "works", "", ""),
-        (HEAD + "works:\n  one: 3\n", 3, "works.one", "a mapping is needed here, not 3", ""),
-        (HEAD + "works:\n  one:\n", 3, "works.one", "no value", ""),
-        (HEAD + "works:\n  a.b: {rw: read}\n", 3, "works.a.b", "no name of a work", "randread_4k"),
-        (GOOD + "    blocksize: 4k\n", 5, "works.one.blocksize", "unknown key", "did you mean bs?"),
-        (GOOD + "    iodeph: 4\n", 5, "works.one.iodeph", "unknown key", "did you mean iodepth?"),
+        (HEAD, 1, "workloads", "missing", "workloads"),
+        (HEAD + "workloads: {}\n", 2, "workloads", "at least 1 item", ""),
+        (HEAD + "workloads: 3\n", 2, "workloads", "", ""),
+        (HEAD + "workloads:\n  one: 3\n", 3, "workloads.one", "a mapping is needed here, not 3", ""),
+        (HEAD + "workloads:\n  one:\n", 3, "workloads.one", "no value", ""),
+        (
+            HEAD + "workloads:\n  a.b: {rw: read}\n",
+            3,
+            "workloads.a.b",
+            "no name of a workload",
+            "randread_4k",
+        ),
+        (GOOD + "    blocksize: 4k\n", 5, "workloads.one.blocksize", "unknown key", "did you mean bs?"),
+        (GOOD + "    iodeph: 4\n", 5, "workloads.one.iodeph", "unknown key", "did you mean iodepth?"),
         (GOOD + "blokcs: 4\n", 5, "blokcs", "unknown key", "did you mean blocks?"),
-        (GOOD + "    bs: 4q\n", 5, "works.one.bs", "'4q' is not a size", "64KiB"),
-        (GOOD + "    bs: [4k]\n", 5, "works.one.bs", "is not a size", "64KiB"),
-        (GOOD + "    runtime: 1:30\n", 5, "works.one.runtime", "'1:30' is not a time", "1m30s"),
-        (GOOD + "    direct: yes\n", 5, "works.one.direct", "'yes'", "true, false or auto"),
-        (GOOD + "    iodepth: 0\n", 5, "works.one.iodepth", "out of range", "from 1"),
-        (GOOD + "    iodepth: 2.5\n", 5, "works.one.iodepth", "not a whole number", "from 1"),
-        (GOOD + "    iodepth: true\n", 5, "works.one.iodepth", "not a whole number", "from 1"),
-        (GOOD + "    engine: psycn\n", 5, "works.one.engine", "'psycn'", "did you mean psync?"),
-        (GOOD + "    rate_iops: 10k\n", 5, "works.one.rate_iops", "'10k'", "2000"),
-        (HEAD + "works:\n  one:\n    rw: raed\n", 4, "works.one.rw", "'raed'", "did you mean read?"),
-        (HEAD + "works:\n  one:\n    bs: 4k\n", 3, "works.one.rw", "does not say", "add rw"),
-        (GOOD + "    rwmixread: 30\n", 5, "works.one.rwmixread", "means nothing", "randrw"),
-        (GOOD + "    fsync: 1\n", 5, "works.one.fsync", "writes nothing", "leave it out"),
-        (GOOD + "    overwrite: true\n", 5, "works.one.overwrite", "writes nothing", "leave it out"),
-        (GOOD + "    time_based: true\n", 5, "works.one.time_based", "needs a runtime", "30s"),
-        (GOOD + "    ramp_time: 1s\n", 5, "works.one.ramp_time", "needs time_based", "runtime"),
-        (GOOD + "    rate: 1M\n    rate_iops: 5\n", 6, "works.one.rate_iops", "both", "keep one"),
-        (GOOD + "    arrival: poisson\n", 5, "works.one.arrival", "without rate", "leave it out"),
-        (GOOD + "    engine: psync\n    iodepth: 4\n", 6, "works.one.iodepth", "psync", "numjobs: 4"),
-        (GOOD + "    engine: mmap\n    direct: true\n", 6, "works.one.direct", "page cache", "psync"),
-        (GOOD + "    bs: 1M\n    size: 4k\n", 6, "works.one.size", "does not hold", "at least 1m"),
-        (GOOD + "    bs: 1M\n    size: 2.5M\n", 6, "works.one.size", "not a multiple", "2m or 3m"),
-        (GOOD + "    nrfiles: 3\n    size: 16k\n", 6, "works.one.size", "times nrfiles", "12k or 24k"),
-        (GOOD + "    bs: 100\n", 5, "works.one.bs", "not a block size", "4k"),
+        (GOOD + "    bs: 4q\n", 5, "workloads.one.bs", "'4q' is not a size", "64KiB"),
+        (GOOD + "    bs: [4k]\n", 5, "workloads.one.bs", "is not a size", "64KiB"),
+        (GOOD + "    runtime: 1:30\n", 5, "workloads.one.runtime", "'1:30' is not a time", "1m30s"),
+        (GOOD + "    direct: yes\n", 5, "workloads.one.direct", "'yes'", "true, false or auto"),
+        (GOOD + "    iodepth: 0\n", 5, "workloads.one.iodepth", "out of range", "from 1"),
+        (GOOD + "    iodepth: 2.5\n", 5, "workloads.one.iodepth", "not a whole number", "from 1"),
+        (GOOD + "    iodepth: true\n", 5, "workloads.one.iodepth", "not a whole number", "from 1"),
+        (GOOD + "    engine: psycn\n", 5, "workloads.one.engine", "'psycn'", "did you mean psync?"),
+        (GOOD + "    rate_iops: 10k\n", 5, "workloads.one.rate_iops", "'10k'", "2000"),
+        (HEAD + "workloads:\n  one:\n    rw: raed\n", 4, "workloads.one.rw", "'raed'", "did you mean read?"),
+        (HEAD + "workloads:\n  one:\n    bs: 4k\n", 3, "workloads.one.rw", "has no kind of load", "add rw"),
+        (GOOD + "    rwmixread: 30\n", 5, "workloads.one.rwmixread", "means nothing", "randrw"),
+        (GOOD + "    fsync: 1\n", 5, "workloads.one.fsync", "writes nothing", "leave it out"),
+        (GOOD + "    overwrite: true\n", 5, "workloads.one.overwrite", "writes nothing", "leave it out"),
+        (GOOD + "    time_based: true\n", 5, "workloads.one.time_based", "needs a runtime", "30s"),
+        (GOOD + "    ramp_time: 1s\n", 5, "workloads.one.ramp_time", "needs time_based", "runtime"),
+        (GOOD + "    rate: 1M\n    rate_iops: 5\n", 6, "workloads.one.rate_iops", "both", "keep one"),
+        (GOOD + "    arrival: poisson\n", 5, "workloads.one.arrival", "without rate", "leave it out"),
+        (GOOD + "    engine: psync\n    iodepth: 4\n", 6, "workloads.one.iodepth", "psync", "numjobs: 4"),
+        (GOOD + "    engine: mmap\n    direct: true\n", 6, "workloads.one.direct", "page cache", "psync"),
+        (GOOD + "    bs: 1M\n    size: 4k\n", 6, "workloads.one.size", "does not hold", "at least 1m"),
+        (GOOD + "    bs: 1M\n    size: 2.5M\n", 6, "workloads.one.size", "not a multiple", "2m or 3m"),
+        (GOOD + "    nrfiles: 3\n    size: 16k\n", 6, "workloads.one.size", "times nrfiles", "12k or 24k"),
+        (GOOD + "    bs: 100\n", 5, "workloads.one.bs", "not a block size", "4k"),
         (GOOD + "defaults:\n  rwmixread: 30\n", 6, "defaults.rwmixread", "means nothing", "randrw"),
         (GOOD + "factors:\n  bs: [4k, 4q]\n", 6, "factors.bs.1", "'4q' is not a size", "64KiB"),
         (GOOD + "factors:\n  bs:\n    - 4k\n    - 4KiB\n", 8, "factors.bs.1", "given twice", "keep one"),
@@ -138,11 +145,11 @@ def test_built_in_studies_are_valid(name: str) -> None:
         (GOOD + "factors:\n  bs: 4k\n", 6, "factors.bs", "a list is needed", "[a, b, c]"),
         (GOOD + "factors:\n  bss: [4k]\n", 6, "factors.bss", "no option", "did you mean bs?"),
         (GOOD + "factors:\n  rwmixread: [1, 2]\n", 6, "factors.rwmixread", "means nothing", "randrw"),
-        (GOOD + "  two: {rw: read}\nlabel: same\n", 6, "label", "two works", "{work}"),
-        (GOOD + "label: '{rw}_{wrok}'\n", 5, "label", "unknown", "did you mean work?"),
-        (GOOD + "label: '{rw}/{work}'\n", 5, "label", "no name of a work", "{work}"),
-        (GOOD + "label: '{work.x}'\n", 5, "label", "no name of a work", "{work}"),
-        (GOOD + "label: '{bs}'\n", 5, "label", "does not say bs", "add bs"),
+        (GOOD + "  two: {rw: read}\nlabel: same\n", 6, "label", "two workloads", "{workload}"),
+        (GOOD + "label: '{rw}_{worklod}'\n", 5, "label", "unknown", "did you mean workload?"),
+        (GOOD + "label: '{rw}/{work}'\n", 5, "label", "no name of a workload", "{workload}"),
+        (GOOD + "label: '{work.x}'\n", 5, "label", "no name of a workload", "{workload}"),
+        (GOOD + "label: '{bs}'\n", 5, "label", "workload one has no bs", "add bs"),
         (GOOD + "blocks: many\n", 5, "blocks", "not a whole number", "from 1"),
         (GOOD + "compare:\n  margin: 5\n", 6, "compare.margin", "not a percentage", "5%"),
         (GOOD + "targets: {a: /x}\ncompare:\n  base: b\n", 7, "compare.base", "no target", "known are a"),
@@ -181,7 +188,7 @@ def test_what_is_wrong_is_named(text: str, line: int, key: str, message: str, re
 
 def test_too_many_works_are_refused() -> None:
     levels = list(range(1, 65))
-    with pytest.raises(SpecError, match="more than 2000 works"):
+    with pytest.raises(SpecError, match="more than 2000 workloads"):
         study_of(GOOD + f"factors: {{iodepth: {levels}, numjobs: {levels}}}\n")
 
 
@@ -206,3 +213,29 @@ def test_a_file_that_is_no_text(tmp_path: Path) -> None:
     path.write_bytes(b"\xff\xfe\x00\x01")
     with pytest.raises(SpecError, match="not UTF-8"):
         load_study(str(path), {})
+
+
+OLD = HEAD + "works:\n  one: {rw: randread, bs: 4k}\nlabel: '{work}_{bs}'\n"
+
+
+def test_the_old_names_of_keys_are_still_read_and_today_s_are_written() -> None:
+    document = apply_overrides(read_study(OLD, "my.yaml", {}), ["works.one.bs=8k", "blocks=2"], {})
+    study = parse_study(document, "my")
+    assert [work.name for work in expand(study)] == ["one_8k"]
+    assert "works" not in study.as_json()
+    stored = {("works" if key == "workloads" else key): value for key, value in study.as_json().items()}
+    assert Study.from_json(stored) == study
+
+
+def test_an_error_below_an_old_key_has_its_line() -> None:
+    with pytest.raises(SpecError) as found:
+        parse_study(read_study(HEAD + "works:\n  one:\n    rw: raed\n", "my.yaml", {}), "my")
+    assert (found.value.line, found.value.key) == (4, "workloads.one.rw")
+
+
+def test_a_key_under_its_old_and_its_new_name_is_refused() -> None:
+    with pytest.raises(SpecError, match="is the old name of workloads, which is written too") as found:
+        read_study(GOOD + "works:\n  two: {rw: read}\n", "my.yaml", {})
+    assert (found.value.line, found.value.key) == (5, "works")
+    with pytest.raises(ResultError, match="Extra inputs"):
+        Study.from_json({"format": "leadline.study/1", "works": {}, "workloads": {"a": {"rw": "read"}}})

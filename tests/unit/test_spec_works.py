@@ -12,7 +12,7 @@ from leadline.study.yaml_source import read_study
 HEAD = "format: leadline.study/1\ndefaults: {size: 4M, time_based: true, runtime: 2s}\n"
 BOTH = (
     HEAD
-    + """works:
+    + """workloads:
   both:
     ramp_time: 1s
     jobs:
@@ -52,26 +52,26 @@ def test_factors_hold_over_every_job() -> None:
 def test_overrides_reach_works_their_jobs_and_their_parts() -> None:
     assert {w.options.size for w in works_of(BOTH, "size=8M").values()} == {8 << 20}
     assert {w.options.iodepth for w in works_of(BOTH, "iodepth=2").values()} == {2}
-    assert works_of(BOTH, "works.both.jobs.small.bs=8k")["both.small"].options.bs == 8192
-    assert works_of(BOTH, "works.both.order=sequence")["both.small"].order == "sequence"
-    text = HEAD + "works: {a: {rw: read, search: {bound: 20ms}}}\n"
-    searched = works_of(text, "works.a.search.trials=5")["a"].search
+    assert works_of(BOTH, "workloads.both.jobs.small.bs=8k")["both.small"].options.bs == 8192
+    assert works_of(BOTH, "workloads.both.order=sequence")["both.small"].order == "sequence"
+    text = HEAD + "workloads: {a: {rw: read, search: {bound: 20ms}}}\n"
+    searched = works_of(text, "workloads.a.search.trials=5")["a"].search
     assert searched is not None
     assert searched.trials == 5
-    with pytest.raises(SpecError, match="no job of work both"):
-        works_of(BOTH, "works.both.jobs.smal.bs=8k")
+    with pytest.raises(SpecError, match="no job of workload both"):
+        works_of(BOTH, "workloads.both.jobs.smal.bs=8k")
 
 
 def test_a_study_with_all_of_it_reads_back_from_the_manifest() -> None:
     text = HEAD + (
-        "works:\n"
+        "workloads:\n"
         "  a: {rw: read, steady_state: {window: 200ms, windows: 4, range: 12.5%, slope: 3%}}\n"
         "  b: {rw: read, search: {latency: p99.9, bound: 20ms, high: 5000}}\n"
         "  c: {order: sequence, jobs: {x: {rw: write}, y: {rw: read}}}\n"
     )
     study = study_of(text)
     assert Study.from_json(study.as_json()) == study
-    search = study.works["b"].search
+    search = study.workloads["b"].search
     assert search is not None
     assert (search.metric, search.percentile) == ("rate_at_p99.9_20ms", 99.9)
 
@@ -79,55 +79,67 @@ def test_a_study_with_all_of_it_reads_back_from_the_manifest() -> None:
 @pytest.mark.parametrize(
     ("works", "key", "words"),
     [
-        ("a: {jobs: {x: {rw: read}}}", "works.a.jobs", "two or more"),
-        ("a: {jobs: {}}", "works.a.jobs", "two or more"),
-        ("a: {jobs: [x, y]}", "works.a.jobs", "mapping"),
-        ("a: {jobs: {'x.y': {rw: read}, z: {rw: read}}}", "works.a.jobs.x.y", "no name of a job"),
-        ("a: {jobs: {x: {rw: raed}, y: {rw: read}}}", "works.a.jobs.x.rw", "not one of them"),
-        ("a: {jobs: {x: {rw: read, bz: 1}, y: {rw: read}}}", "works.a.jobs.x.bz", "unknown key"),
-        ("a: {jobs: {x: {rw: read}, y: {bs: 4k}}}", "works.a.jobs.y.rw", "does not say what"),
-        ("a: {rw: read, order: sequence}", "works.a.order", "without jobs"),
-        ("a: {order: stonewall, jobs: {x: {rw: read}, y: {rw: read}}}", "works.a.order", "not one of them"),
+        ("a: {jobs: {x: {rw: read}}}", "workloads.a.jobs", "two or more"),
+        ("a: {jobs: {}}", "workloads.a.jobs", "two or more"),
+        ("a: {jobs: [x, y]}", "workloads.a.jobs", "mapping"),
+        ("a: {jobs: {'x.y': {rw: read}, z: {rw: read}}}", "workloads.a.jobs.x.y", "no name of a job"),
+        ("a: {jobs: {x: {rw: raed}, y: {rw: read}}}", "workloads.a.jobs.x.rw", "not one of them"),
+        ("a: {jobs: {x: {rw: read, bz: 1}, y: {rw: read}}}", "workloads.a.jobs.x.bz", "unknown key"),
+        ("a: {jobs: {x: {rw: read}, y: {bs: 4k}}}", "workloads.a.jobs.y.rw", "has no kind of load"),
+        ("a: {rw: read, order: sequence}", "workloads.a.order", "without jobs"),
+        (
+            "a: {order: stonewall, jobs: {x: {rw: read}, y: {rw: read}}}",
+            "workloads.a.order",
+            "not one of them",
+        ),
         (
             "a: {jobs: {x: {rw: read, runtime: 3s}, y: {rw: read}}}",
-            "works.a.runtime",
+            "workloads.a.runtime",
             "measured together",
         ),
-        ("a: {time_based: false, jobs: {x: {rw: read}, y: {rw: read}}}", "works.a.time_based", "for a time"),
-        ("a: {steady_state: {}, jobs: {x: {rw: read}, y: {rw: read}}}", "works.a.steady_state", "one job"),
         (
-            "a: {search: {bound: 1s}, jobs: {x: {rw: read}, y: {rw: read}}}",
-            "works.a.search",
+            "a: {time_based: false, jobs: {x: {rw: read}, y: {rw: read}}}",
+            "workloads.a.time_based",
+            "for a time",
+        ),
+        (
+            "a: {steady_state: {}, jobs: {x: {rw: read}, y: {rw: read}}}",
+            "workloads.a.steady_state",
             "one job",
         ),
-        ("a: {rw: read, steady_state: {window: 1ms}}", "works.a.steady_state.window", "out of range"),
-        ("a: {rw: read, steady_state: {windows: 2}}", "works.a.steady_state.windows", "out of range"),
-        ("a: {rw: read, steady_state: {range: 20}}", "works.a.steady_state.range", "percentage"),
-        ("a: {rw: read, steady_state: {slop: 1%}}", "works.a.steady_state.slop", "unknown key"),
-        ("a: {rw: read, steady_state: {}, runtime: 4s}", "works.a.runtime", "do not fit"),
-        ("a: {rw: read, time_based: false, steady_state: {}}", "works.a.steady_state", "for a time"),
-        ("a: {rw: read, search: {}}", "works.a.search.bound", "missing"),
-        ("a: {rw: read, search: {bound: 0}}", "works.a.search.bound", "under 0"),
-        ("a: {rw: read, search: {bound: soon}}", "works.a.search.bound", "soon"),
-        ("a: {rw: read, search: {bound: 1s, latency: p98}}", "works.a.search.latency", "not one of them"),
-        ("a: {rw: read, search: {bound: 1s, low: 0}}", "works.a.search.low", "0"),
-        ("a: {rw: read, search: {bound: 1s, low: 9, high: 8}}", "works.a.search", "between low"),
-        ("a: {rw: read, search: {bound: 1s, trials: 1}}", "works.a.search.trials", "out of range"),
-        ("a: {rw: read, rate_iops: 5, search: {bound: 1s}}", "works.a.rate_iops", "finds the rate"),
-        ("a: {rw: read, time_based: false, search: {bound: 1s}}", "works.a.search", "for a time"),
+        (
+            "a: {search: {bound: 1s}, jobs: {x: {rw: read}, y: {rw: read}}}",
+            "workloads.a.search",
+            "one job",
+        ),
+        ("a: {rw: read, steady_state: {window: 1ms}}", "workloads.a.steady_state.window", "out of range"),
+        ("a: {rw: read, steady_state: {windows: 2}}", "workloads.a.steady_state.windows", "out of range"),
+        ("a: {rw: read, steady_state: {range: 20}}", "workloads.a.steady_state.range", "percentage"),
+        ("a: {rw: read, steady_state: {slop: 1%}}", "workloads.a.steady_state.slop", "unknown key"),
+        ("a: {rw: read, steady_state: {}, runtime: 4s}", "workloads.a.runtime", "do not fit"),
+        ("a: {rw: read, time_based: false, steady_state: {}}", "workloads.a.steady_state", "for a time"),
+        ("a: {rw: read, search: {}}", "workloads.a.search.bound", "missing"),
+        ("a: {rw: read, search: {bound: 0}}", "workloads.a.search.bound", "under 0"),
+        ("a: {rw: read, search: {bound: soon}}", "workloads.a.search.bound", "soon"),
+        ("a: {rw: read, search: {bound: 1s, latency: p98}}", "workloads.a.search.latency", "not one of them"),
+        ("a: {rw: read, search: {bound: 1s, low: 0}}", "workloads.a.search.low", "0"),
+        ("a: {rw: read, search: {bound: 1s, low: 9, high: 8}}", "workloads.a.search", "between low"),
+        ("a: {rw: read, search: {bound: 1s, trials: 1}}", "workloads.a.search.trials", "out of range"),
+        ("a: {rw: read, rate_iops: 5, search: {bound: 1s}}", "workloads.a.rate_iops", "finds the rate"),
+        ("a: {rw: read, time_based: false, search: {bound: 1s}}", "workloads.a.search", "for a time"),
         (
             "a: {rw: read, runtime: 9s, steady_state: {}, search: {bound: 1s}}",
-            "works.a.steady_state",
+            "workloads.a.steady_state",
             "own trials",
         ),
     ],
 )
 def test_each_bad_value_gives_one_error_at_its_place(works: str, key: str, words: str) -> None:
     with pytest.raises(SpecError) as caught:
-        study_of(HEAD + "works:\n  " + works + "\n")
+        study_of(HEAD + "workloads:\n  " + works + "\n")
     error = caught.value
     assert error.key == key or (
-        key == "works.a.runtime" and error.key in (key, "works.a.jobs.x.runtime", "defaults.runtime")
+        key == "workloads.a.runtime" and error.key in (key, "workloads.a.jobs.x.runtime", "defaults.runtime")
     )
     assert words in error.message
     assert error.remedy
@@ -135,17 +147,17 @@ def test_each_bad_value_gives_one_error_at_its_place(works: str, key: str, words
 
 def test_an_unknown_key_is_answered_with_the_keys_of_its_own_section() -> None:
     with pytest.raises(SpecError) as caught:
-        study_of(HEAD + "works: {a: {rw: read, search: {bond: 1s}}}\n")
+        study_of(HEAD + "workloads: {a: {rw: read, search: {bond: 1s}}}\n")
     assert "did you mean bound?" in caught.value.remedy
 
 
 def test_arrival_means_something_beside_a_search() -> None:
-    assert works_of(HEAD + "works: {a: {rw: read, arrival: poisson, search: {bound: 1s}}}\n")
+    assert works_of(HEAD + "workloads: {a: {rw: read, arrival: poisson, search: {bound: 1s}}}\n")
 
 
 VARIED = (
     HEAD
-    + """works:
+    + """workloads:
   plain: {rw: read}
   backup: {rw: write, bs: 64k, varies: []}
   deep: {rw: read, bs: 8k, varies: [iodepth]}
@@ -164,9 +176,9 @@ def test_a_work_may_vary_fewer_factors_than_the_study() -> None:
 
 
 def test_what_a_work_does_not_vary_may_be_set() -> None:
-    assert works_of(VARIED, "works.backup.bs=32k")["backup"].options.bs == 32 << 10
+    assert works_of(VARIED, "workloads.backup.bs=32k")["backup"].options.bs == 32 << 10
     with pytest.raises(SpecError, match="bs is a factor"):
-        study_of(VARIED, "works.plain.bs=32k")
+        study_of(VARIED, "workloads.plain.bs=32k")
 
 
 @pytest.mark.parametrize(

@@ -38,7 +38,8 @@ def test_where_a_servers_memory_may_hold_it_the_plan_says_so(study: str) -> None
         said = [note for note in cell.notes if note.startswith("measures caches: the server may have")]
         assert bool(said) is bool(answers)
         assert all(
-            "its memory of 24 GiB; what it keeps there is told by the counters" in note for note in said
+            "its memory of 24 GiB; the counters of the OSDs behind it show what it keeps" in note
+            for note in said
         )
 
 

@@ -18,7 +18,7 @@ PLAIN = "plain: {bs: 4k}"
 
 
 def study_of(works: str, *sets: str) -> Study:
-    document = read_study(f"{HEAD}works: {{{works}}}\n", "my.yaml", {})
+    document = read_study(f"{HEAD}workloads: {{{works}}}\n", "my.yaml", {})
     return parse_study(apply_overrides(document, sets, {}), "my")
 
 
@@ -39,7 +39,7 @@ def test_a_sweep_is_a_work_at_every_combination_of_its_levels() -> None:
 
 
 def test_a_sweep_stands_beside_factors_and_labels() -> None:
-    text = HEAD + f"works: {{{GRID}}}\nfactors: {{numjobs: [1, 2]}}\nlabel: '{{work}}-{{numjobs}}'\n"
+    text = HEAD + f"workloads: {{{GRID}}}\nfactors: {{numjobs: [1, 2]}}\nlabel: '{{work}}-{{numjobs}}'\n"
     works = expand(parse_study(read_study(text, "my.yaml", {}), "my"))
     assert len(works) == 40
     assert {work.swept.name for work in works if work.swept} == {"grid-1", "grid-2"}
@@ -57,7 +57,7 @@ def test_only_the_start_of_a_sweep_has_trials_and_only_once() -> None:
 
 def test_the_plan_says_the_grid_the_start_and_the_most_trials() -> None:
     note = next(note for note in plan_of(study_of(GRID)).notes if note.startswith("sweep"))
-    assert note.startswith("sweep a.grid: a grid of 20 cells of bs x iodepth, of which it starts with 9;")
+    assert note.startswith("sweep a.grid: a grid of 20 cells of bs x iodepth. It starts with 9;")
     assert "at most 20 trials" in note
 
 
@@ -93,8 +93,8 @@ def test_a_grid_of_which_nothing_can_be_done_is_refused() -> None:
 
 
 def test_a_sweep_is_changed_from_the_command_line() -> None:
-    sets = ("works.grid.sweep.trials=30", "works.grid.sweep.over.iodepth=[1, 16]")
-    sweep = study_of(GRID, *sets).works["grid"].sweep
+    sets = ("workloads.grid.sweep.trials=30", "workloads.grid.sweep.over.iodepth=[1, 16]")
+    sweep = study_of(GRID, *sets).workloads["grid"].sweep
     assert sweep is not None
     assert (sweep.trials, sweep.over["iodepth"]) == (30, [1, 16])
 
@@ -130,7 +130,7 @@ def test_a_bad_sweep_is_one_clear_error(work: str, words: str) -> None:
 def test_work_that_has_no_such_rate_cannot_be_swept() -> None:
     text = (
         "format: leadline.study/1\n"
-        "works: {names: {operations: [create], sweep: {over: {files: [10, 100]}}}}\n"
+        "workloads: {names: {operations: [create], sweep: {over: {files: [10, 100]}}}}\n"
     )
     with pytest.raises(SpecError, match="has no bandwidth"):
         parse_study(read_study(text, "my.yaml", {}), "my")

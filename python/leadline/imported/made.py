@@ -148,7 +148,7 @@ def _study(source: ForeignSource, cells: Sequence[ForeignCell], blocks: int) -> 
             "format": STUDY_FORMAT,
             "name": source.program,
             "title": f"{source.program}: {names}"[:_TITLE_MAX],
-            "works": {cell.name: {} for cell in cells},
+            "workloads": {cell.name: {} for cell in cells},
             "blocks": blocks,
         }
     )

@@ -113,7 +113,7 @@ def check_runs(work: str, target: Target, job: EngineJob, told: Mapping[str, Any
     try:
         _core.check_job(json.dumps(asked))
     except ValueError as error:
-        raise _refused(str(error), f"work {work} on target {target.name}") from None
+        raise _refused(str(error), f"workload {work} on target {target.name}") from None
 
 
 def _refused(words: str, source: str) -> SpecError:

@@ -166,14 +166,14 @@ def notes_on_plan(plan: Plan, facts: Mapping[str, TargetFacts], study: Study) ->
     """Everything that is said beside a plan's trials."""
     notes = [
         *(f"otherwise than in fio: {note}" for note in study.notes),
-        f"time assumes {units.format_rate(NOMINAL_BYTES_PER_S)} for laying files out,"
+        f"time assumes {units.format_rate(NOMINAL_BYTES_PER_S)} for prefilling files,"
         f" {units.format_rate(NOMINAL_REMOTE_BYTES_PER_S)} on other hosts,"
         f" and {TRIAL_OVERHEAD_S} s around each trial",
         f"space: {study.limits.reserve} of each target is kept free (limits.reserve)",
     ]
     notes += dict.fromkeys(_assumptions(plan.cells))
     if study.limits.max_rate is not None:
-        notes.append(f"no trial and no layout goes above {units.format_rate(study.limits.max_rate)}")
+        notes.append(f"no trial and no prefill goes above {units.format_rate(study.limits.max_rate)}")
     cached = dict.fromkeys(
         f"{cell.target}.{cell.swept.name}" if cell.swept else cell.id
         for cell in plan.cells
@@ -189,7 +189,7 @@ def notes_on_plan(plan: Plan, facts: Mapping[str, TargetFacts], study: Study) ->
     notes += notes_on_sweeps(plan.cells)
     notes += notes_on_left_out(plan.left_out)
     if plan.blocks < 2 and any(cell.swept is None for cell in plan.cells):
-        notes.append("one block gives no interval: nothing can be compared")
+        notes.append("one block gives no confidence interval: nothing can be compared")
     if any(cell.job.reads_only and cell.job.verify for cell in plan.cells):
         notes.append("verify: the processor's time for checking each block is part of what is measured")
     if any(cell.job.verify and not cell.job.reads_only for cell in plan.cells):
@@ -238,9 +238,9 @@ def notes_on_sweeps(cells: Sequence[PlannedCell]) -> Iterator[str]:
         most = sweep_trials(own)
         seconds = most * trial_seconds(own)
         yield (
-            f"sweep {target}.{name}: a grid of {len(own)} cells of {' x '.join(asked.over)}, of which it"
-            f" starts with {first}; block by block it chooses which to try until the least that give"
-            f" {100 * asked.share:.4g} % of the plateau are known, at most {most} trials"
+            f"sweep {target}.{name}: a grid of {len(own)} cells of {' x '.join(asked.over)}. It starts"
+            f" with {first}; block by block it chooses which to try until it knows the least that give"
+            f" {100 * asked.share:.4g} % of the plateau, at most {most} trials"
             f" (about {units.format_duration(seconds)})"
         )
 
@@ -357,7 +357,7 @@ def _cells(
         lost = {f"{one.target}.{one.work}" for one in left_out}
         cells += _with_files_of_their_own([cell for cell in own if cell.group not in lost])
     if not cells:
-        raise SpecError("no target can do any of the works", f"the first reason: {left_out[0].reason}")
+        raise SpecError("no target can do any of the workloads", f"the first reason: {left_out[0].reason}")
     return _spread(cells, targets, left_out), left_out
 
 
@@ -404,7 +404,7 @@ def _planned_cell(work: Work, target: Target, facts: TargetFacts, around: Surrou
     found = resolve(work.name, work.options, target, facts, around)
     face = planned(found.job)
     check_runs(work.name, target, found.job, face.told_engine(found.job))
-    source = f"work {work.name} on target {target.name}"
+    source = f"workload {work.name} on target {target.name}"
     if work.steady is not None:
         face.check_steady(found.job, source)
     if work.search is not None:

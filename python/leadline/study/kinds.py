@@ -86,7 +86,7 @@ def resolve(
         raise SpecError(
             problem.message,
             problem.remedy,
-            source=f"work {work} on target {target.name}",
+            source=f"workload {work} on target {target.name}",
             key=problem.key,
         )
     return face.resolve(work, options, target, facts, around)
@@ -152,7 +152,7 @@ def _choices(annotation: Any) -> Iterator[Any]:
 def _nothing_asked() -> Problem:
     first, *others = (PLANNED[kind] for kind in ASKED)
     ways = "; or ".join(face.example for face in (first, *others))
-    return Problem(first.told_by, "the work does not say what it does", f"add {ways}")
+    return Problem(first.told_by, "the workload has no kind of load", f"add {ways}")
 
 
 def _foreign(face: Planned[Any, Any], options: JobOptions) -> Iterator[Problem]:
@@ -167,4 +167,4 @@ def _foreign(face: Planned[Any, Any], options: JobOptions) -> Iterator[Problem]:
             yield Problem(key, message, f"add {owner.example}, or leave it out")
         else:
             message = f"{face.foreign} {face.told_by}"
-            yield Problem(key, message, "leave it out, or make two works of it")
+            yield Problem(key, message, "leave it out, or make two workloads of it")

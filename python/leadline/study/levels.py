@@ -65,26 +65,26 @@ def _counted(document: Document, option: str, levels: list[Any], cpus: int) -> l
 
 def label_of(label: str, base: str, options: JobOptions, factors: Iterable[str], written: Document) -> str:
     """The name of a work with these levels, by the study's label or by all of its factors."""
-    template = label or "_".join(["{work}", *(_default_part(option) for option in factors)])
+    template = label or "_".join(["{workload}", *(_default_part(option) for option in factors)])
 
     def one(match: re.Match[str]) -> str:
         option = match[1]
-        if option == "work":
+        if option in ("workload", "work"):
             return base
         if option not in JOB_OPTIONS:
-            written.fail(("label",), f"{{{option}}} is unknown", suggest(option, ("work", *JOB_OPTIONS)))
+            written.fail(("label",), f"{{{option}}} is unknown", suggest(option, ("workload", *JOB_OPTIONS)))
         value = getattr(options, option)
         if value is None:
             written.fail(
                 ("label",),
-                f"work {base} does not say {option}",
+                f"workload {base} has no {option}",
                 f"add {option} to it, or take {{{option}}} out",
             )
         return _level_in_name(option, value)
 
     name = _PLACEHOLDER.sub(one, template)
     if not WORK_NAME.fullmatch(name):
-        written.fail(("label",), f"{name!r} is no name of a work", "write for example {work}_{bs}")
+        written.fail(("label",), f"{name!r} is no name of a workload", "write for example {workload}_{bs}")
     return name
 
 

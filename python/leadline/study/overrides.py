@@ -14,7 +14,7 @@ from leadline.study.kinds import ASKED, JOB_OPTIONS, PLANNED, is_list
 from leadline.study.schemes import storageless
 from leadline.study.study import KNOWN_KEYS
 from leadline.study.work import Latency
-from leadline.study.yaml_source import read_study, suggest
+from leadline.study.yaml_source import RENAMED, read_study, suggest
 from leadline.yamlio.yaml_source import Document, Path, WrittenAt
 
 BOUND = "--bound "  # what changes of a study begin with that are none of `--set`
@@ -36,12 +36,12 @@ def apply_bound(text: str, study: dict[str, Any], places: dict[Path, WrittenAt])
     if latency not in LATENCIES:
         remedy = suggest(_OTHER_NAMES.get(latency, latency), LATENCIES)
         raise SpecError(f"{latency!a} is no latency that can be bounded", remedy, source=source)
-    works = study.get("works")
+    works = study.get("workloads")
     chosen = [name for name, work in _as_mapping(works).items() if _is_searchable(work, study)]
     if not chosen:
         raise SpecError(
-            "no work of this study has a rate to be searched for",
-            "it is for works with `rw`, one job each: name another study, or leave --bound out",
+            "no workload of this study has a rate to search for",
+            "it is for workloads with `rw` and one job: name another study, or leave --bound out",
             source=source,
         )
     for name in chosen:
@@ -49,8 +49,8 @@ def apply_bound(text: str, study: dict[str, Any], places: dict[Path, WrittenAt])
         search = dict(_as_mapping(work.get("search"))) | {"latency": latency, "bound": bound}
         work["search"] = search
         place = WrittenAt(source)
-        places |= {("works", name, "search", key): place for key in ("latency", "bound")}
-        places.setdefault(("works", name, "search"), place)
+        places |= {("workloads", name, "search", key): place for key in ("latency", "bound")}
+        places.setdefault(("workloads", name, "search"), place)
 
 
 def _is_searchable(work: object, study: Mapping[str, Any]) -> bool:
@@ -71,7 +71,7 @@ TOP_LEVEL = ("title", "about", "label", "blocks", "seed")
 _TEXTS = ("title", "about", "label")  # `{work}` would be a mapping in YAML
 _SECTIONS = ("defaults", "factors", "compare", "enough", "observe", "limits")
 _EXAMPLES = (
-    "write KEY=VALUE, for example --set size=64M, --set works.seqread_1m.bs=4M or --set factors.bs=[4k,64k]"
+    "write KEY=VALUE, for example --set size=64M, --set workloads.read_1m.bs=4M or --set factors.bs=[4k,64k]"
 )
 
 
@@ -108,7 +108,7 @@ def apply_application(document: Document, command: tuple[str, ...], input_path: 
     """
     value: dict[str, Any] = copy.deepcopy(document.value) if isinstance(document.value, dict) else {}
     places = dict(document.places)
-    works = _mapping(value, "works")
+    works = _mapping(value, "workloads")
     given = {"command": (list(command) or None, "-- COMMAND"), "input": (input_path, "--input")}
     for key, (level, source) in given.items():
         kinds = {PLANNED[kind].told_by for kind, options in ASKED.items() if key in options.model_fields}
@@ -117,14 +117,14 @@ def apply_application(document: Document, command: tuple[str, ...], input_path: 
             continue
         if not chosen:
             raise SpecError(
-                "no work of this study runs a command",
+                "no workload of this study runs a command",
                 "leave it out, or name a study that has one, for example: analysis",
                 source=source,
             )
         for name in chosen:
             _without_replaced(key, works[name], name, places)
             works[name][key] = level
-            places[("works", name, key)] = WrittenAt(source)
+            places[("workloads", name, key)] = WrittenAt(source)
     return document.with_value(value, places)
 
 
@@ -132,7 +132,7 @@ def _without_replaced(key: str, work: dict[str, Any], name: str, places: Mapping
     """What is named takes the place of what the study would make instead, such as a film; what was asked for
     with --set stays, and contradicts it."""
     for option in (one for face in PLANNED.values() for one in face.replaced_by.get(key, ())):
-        place = places.get(("works", name, option))
+        place = places.get(("workloads", name, option))
         if option in work and not (place and place.source.startswith("--set")):
             del work[option]
 
@@ -153,10 +153,11 @@ def _parse(key: str, written: str, source: str, environment: Mapping[str, str]) 
 
 def _paths(key: str, study: dict[str, Any], source: str) -> list[Path]:
     parts = key.split(".")
+    parts[0] = RENAMED.get(parts[0], parts[0])
     if len(parts) == 1:
         return _plain_key(key, study, source)
     head, last = parts[0], parts[-1]
-    if head == "works" and len(parts) >= 3:
+    if head == "workloads" and len(parts) >= 3:
         return [_path_in_work(key, parts, study, source)]
     if head == "defaults" and len(parts) == 3 and parts[1] == "steady_state":
         _check_option(key, last, KNOWN_KEYS["steady_state"], source)
@@ -167,32 +168,32 @@ def _paths(key: str, study: dict[str, Any], source: str) -> list[Path]:
     if head == "targets":
         raise _unknown(key, source, "targets are not set this way", "write --target NAME=PATH")
     raise _unknown(
-        key, source, "unknown key", suggest(head, ("works.NAME.OPTION", *(f"{s}.KEY" for s in _SECTIONS)))
+        key, source, "unknown key", suggest(head, ("workloads.NAME.OPTION", *(f"{s}.KEY" for s in _SECTIONS)))
     )
 
 
 def _path_in_work(key: str, parts: list[str], study: dict[str, Any], source: str) -> Path:
-    """`works.NAME.OPTION`, `works.NAME.jobs.JOB.OPTION`, `works.NAME.steady_state.KEY`, `….search.KEY`,
-    `….sweep.KEY`, `….sweep.over.OPTION`."""
-    works, name, last = _mapping(study, "works"), parts[1], parts[-1]
+    """`workloads.NAME.OPTION`, `….jobs.JOB.OPTION`, `….steady_state.KEY`, `….search.KEY`, `….sweep.KEY`,
+    `….sweep.over.OPTION`."""
+    works, name, last = _mapping(study, "workloads"), parts[1], parts[-1]
     if name not in works:
-        raise _unknown(key, source, f"{name!r} is no work of the study", suggest(name, works))
+        raise _unknown(key, source, f"{name!r} is no workload of the study", suggest(name, works))
     if len(parts) == 3:
         _check_option(key, last, (*JOB_OPTIONS, "order"), source)
-        return _reach(study, ("works", name, last))
+        return _reach(study, ("workloads", name, last))
     if len(parts) == 5 and parts[2:4] == ["sweep", "over"]:
         _check_option(key, last, JOB_OPTIONS, source)
-        return ("works", name, "sweep", "over", last)
+        return ("workloads", name, "sweep", "over", last)
     if len(parts) == 4 and parts[2] in ("steady_state", "search", "sweep"):
         _check_option(key, last, KNOWN_KEYS[parts[2]], source)
-        return ("works", name, parts[2], last)
+        return ("workloads", name, parts[2], last)
     jobs = _jobs(works[name])
     if len(parts) == 5 and parts[2] == "jobs":
         if parts[3] not in jobs:
-            raise _unknown(key, source, f"{parts[3]!r} is no job of work {name}", suggest(parts[3], jobs))
+            raise _unknown(key, source, f"{parts[3]!r} is no job of workload {name}", suggest(parts[3], jobs))
         _check_option(key, last, JOB_OPTIONS, source)
-        return _reach(study, ("works", name, "jobs", parts[3], last))
-    forms = "works.NAME.OPTION", "works.NAME.jobs.JOB.OPTION", "works.NAME.search.KEY"
+        return _reach(study, ("workloads", name, "jobs", parts[3], last))
+    forms = "workloads.NAME.OPTION", "workloads.NAME.jobs.JOB.OPTION", "workloads.NAME.search.KEY"
     raise _unknown(key, source, "unknown key", f"known are {', '.join(forms)}")
 
 
@@ -209,21 +210,21 @@ def _plain_key(key: str, study: dict[str, Any], source: str) -> list[Path]:
     _check_option(key, key, (*JOB_OPTIONS, *TOP_LEVEL), source)
     if key in _mapping(study, "factors"):
         return [("factors", key)]
-    works = _mapping(study, "works")
-    paths: list[Path] = [("works", name, key) for name in works]
+    works = _mapping(study, "workloads")
+    paths: list[Path] = [("workloads", name, key) for name in works]
     for name, work in works.items():  # where a job of a composition says it itself, that would hold over it
         said = [job for job, options in _jobs(work).items() if isinstance(options, dict) and key in options]
-        paths += [("works", name, "jobs", job, key) for job in said]
+        paths += [("workloads", name, "jobs", job, key) for job in said]
     return paths
 
 
 def _reach(study: dict[str, Any], path: Path) -> Path:
     """The path itself, unless a factor gives the option: then the override could have no effect."""
-    option, work = path[-1], _mapping(study, "works").get(str(path[1]))
+    option, work = path[-1], _mapping(study, "workloads").get(str(path[1]))
     varies = work.get("varies") if isinstance(work, dict) else None
     if option in _mapping(study, "factors") and (not isinstance(varies, list) or option in varies):
         raise SpecError(
-            f"{option} is a factor, which holds over what a work says",
+            f"{option} is a factor, which overrides workloads",
             f"write --set factors.{option}=[…]",
             source=f"--set {'.'.join(str(part) for part in path)}",
         )
@@ -248,7 +249,7 @@ def _store(study: dict[str, Any], path: Path, level: Any, source: str) -> None:
     head, option = path[0], path[-1]
     if (
         isinstance(level, list)
-        and head in ("works", "defaults")
+        and head in ("workloads", "defaults")
         and not (_takes_list(option) or "over" in path[2:-1])
     ):
         raise SpecError(

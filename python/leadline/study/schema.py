@@ -13,7 +13,7 @@ SCHEMA_ID = "leadline.study.schema/1"
 def study_schema() -> dict[str, Any]:
     """JSON Schema, draft 2020-12, of `leadline.study/1`. A key that is not written has no null either."""
     schema = _tidy(Study.model_json_schema())
-    schema["required"] = ["format", "works"]
+    schema["required"] = ["format", "workloads"]
     schema["properties"]["factors"]["propertyNames"] = {
         "enum": list(schema["$defs"]["JobOptions"]["properties"])
     }

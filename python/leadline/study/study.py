@@ -16,6 +16,7 @@ from pydantic import (
     PlainSerializer,
     ValidationError,
     WithJsonSchema,
+    model_validator,
 )
 
 from leadline import units
@@ -35,7 +36,7 @@ from leadline.study.work import (
     plain_options,
     problem_of_works,
 )
-from leadline.study.yaml_source import suggest, vocabulary
+from leadline.study.yaml_source import renamed, suggest, vocabulary
 from leadline.yamlio.fields import SIZE_PATTERN, Duration, Rate, Share, Whole, guarded
 from leadline.yamlio.problems import describe, translate
 from leadline.yamlio.yaml_source import Document, Path, WrittenAt
@@ -113,33 +114,37 @@ class Compare(_Section):
     """
 
     base: str | None = Field(None, description="name of the target that others are compared with; the first")
-    metrics: list[str] = Field(default_factory=list, description="metrics to compare; empty: chosen by work")
+    metrics: list[str] = Field(
+        default_factory=list, description="metrics to compare; empty: chosen by workload"
+    )
     margin: Share = Field(0.05, description="difference that does not matter, for example 5%")
     decides: list[str] = Field(
         default_factory=list,
-        description="works that answer the question: none of them may err; others explore",
+        description="workloads that answer the question, tested together; others explore",
     )
-    table: bool = Field(False, description="one table of all targets and all works, with what each costs")
+    table: bool = Field(
+        False, description="one table of all targets and all workloads, with the cost of each"
+    )
 
 
 class Enough(_Section):
     """Blocks are added to the first ones where these scatter so much that `tells` would not be told in most
     comparisons, and as many as tell it fit into the whole time `within`."""
 
-    tells: Share = Field(0.2, description="the difference to be told, for example 20%")
+    tells: Share = Field(0.2, description="the difference to detect, for example 20%")
     within: Duration = Field(description="time that the whole study may take with them, for example 15m")
 
 
 class Observe(_Section):
     """How often observers sample and the engine closes an interval."""
 
-    interval: _Interval = Field(units.NS_PER_S, description="100ms to 10s; 1s when not said")
+    interval: _Interval = Field(units.NS_PER_S, description="100ms to 10s; default 1s")
 
 
 class Limits(_Section):
     """What a run must not exceed."""
 
-    max_rate: Rate | None = Field(None, description="most bytes per second of one trial and of laying out")
+    max_rate: Rate | None = Field(None, description="most bytes per second of one trial and of prefilling")
     reserve: _Reserve = Field("5%", description="free space to keep, of the file system's size or in bytes")
 
 
@@ -159,10 +164,12 @@ class Study(_Section):
     targets: dict[str, _Place] = Field(
         default_factory=dict, description="name: path, or null://; or {at: PATH, pool: POOL}"
     )
-    works: dict[str, WorkOptions] = Field(min_length=1, description="name: options of a job, or several jobs")
-    defaults: SharedOptions = Field(default_factory=SharedOptions, description="options of every work")
+    workloads: dict[str, WorkOptions] = Field(
+        min_length=1, description="name: options of a job, or several jobs"
+    )
+    defaults: SharedOptions = Field(default_factory=SharedOptions, description="options of every workload")
     factors: dict[str, list[Any]] = Field(default_factory=dict, description="option: list of its levels")
-    label: str = Field("", description="name of each work, for example {work}_{bs}")
+    label: str = Field("", description="name of each workload, for example {workload}_{bs}")
     blocks: Annotated[int, Whole(1, 1_000)] = Field(3, description="times that every cell is run; 3")
     enough: Enough | None = Field(
         None, description="when to add blocks to these; never with --blocks, --until or --budget"
@@ -174,6 +181,12 @@ class Study(_Section):
     compare: Compare = Field(default_factory=Compare)
     observe: Observe = Field(default_factory=Observe)
     limits: Limits = Field(default_factory=Limits)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _with_new_names(cls, value: Any) -> Any:
+        """Results store studies, and those of older versions have their keys."""
+        return renamed(value)
 
     def own_targets(self) -> dict[str, Target]:
         """The targets that the study itself names."""
@@ -257,12 +270,12 @@ def expand(study: Study, document: Document | None = None) -> tuple[Work, ...]:
     written = document or Document({}, {(): WrittenAt(study.name)}, study.name)
     cells = sum(
         _cells_of(own) * math.prod(len(study.factors[name]) for name in factors_of(study, own))
-        for own in study.works.values()
+        for own in study.workloads.values()
     )
     if cells > CELLS_MAX:
-        written.fail(("factors",), f"more than {CELLS_MAX} works", "leave levels out, or split the study")
+        written.fail(("factors",), f"more than {CELLS_MAX} workloads", "leave levels out, or split the study")
     found: dict[str, Work] = {}
-    for base, own in study.works.items():
+    for base, own in study.workloads.items():
         names = factors_of(study, own)
         for combination in itertools.product(*(study.factors[name] for name in names)):
             chosen = JobOptions.model_validate(dict(zip(names, combination, strict=True)))
@@ -270,9 +283,9 @@ def expand(study: Study, document: Document | None = None) -> tuple[Work, ...]:
             for work in _works(study, base, own, chosen, factors, written):
                 if work.name in found:
                     written.fail(
-                        ("label",) if study.label else ("works", base),
-                        f"two works would be named {work.name!r} ({found[work.name].base} and {base})",
-                        "name in `label` what they differ in, for example {work}_{bs}",
+                        ("label",) if study.label else ("workloads", base),
+                        f"two workloads would be named {work.name!r} ({found[work.name].base} and {base})",
+                        "name in `label` what they differ in, for example {workload}_{bs}",
                     )
                 found[work.name] = work
     return tuple(found.values())
@@ -312,7 +325,7 @@ def _works(
     if problem is not None:
         path = _origin(study, base, at_fault.job, problem.key)
         of = base if at_fault.job is None else f"{base}, job {at_fault.job}"
-        written.fail(path, f"{problem.message} (work {of})", problem.remedy)
+        written.fail(path, f"{problem.message} (workload {of})", problem.remedy)
     return works
 
 
@@ -336,16 +349,16 @@ def _swept_works(work: Work, sweep: Sweep, written: Document) -> list[Work]:
 
 def _origin(study: Study, work: str, job: str | None, option: str) -> Path:
     """Where the value of an option of a work was written down."""
-    own, jobs = study.works[work], study.works[work].jobs
+    own, jobs = study.workloads[work], study.workloads[work].jobs
     if option in factors_of(study, own):
         return ("factors", option)
     if job is not None and jobs is not None and getattr(jobs[job], option, None) is not None:
-        return ("works", work, "jobs", job, option)
+        return ("workloads", work, "jobs", job, option)
     if getattr(own, option, None) is not None:
-        return ("works", work, option)
+        return ("workloads", work, option)
     if getattr(study.defaults, option, None) is not None:
         return ("defaults", option)
-    return ("works", work, option) if job is None else ("works", work, "jobs", job, option)
+    return ("workloads", work, option) if job is None else ("workloads", work, "jobs", job, option)
 
 
 def deciding_works(study: Study) -> frozenset[str]:
@@ -357,18 +370,22 @@ def deciding_works(study: Study) -> frozenset[str]:
 
 
 def _refuse_varies(document: Document, study: Study) -> None:
-    for work, own in study.works.items():
+    for work, own in study.workloads.items():
         for place, name in enumerate(own.varies or ()):
             if name not in study.factors:
                 remedy = suggest(name, study.factors) or "leave varies out, or add factors"
-                document.fail(("works", work, "varies", place), f"{name!r} is no factor of the study", remedy)
+                document.fail(
+                    ("workloads", work, "varies", place), f"{name!r} is no factor of the study", remedy
+                )
 
 
 def _refuse_decides(document: Document, study: Study, works: Sequence[Work]) -> None:
     known = dict.fromkeys(name for work in works for name in (work.base, work.name))
     for name in study.compare.decides:
         if name not in known:
-            document.fail(("compare", "decides"), f"{name!r} is no work of the study", suggest(name, known))
+            document.fail(
+                ("compare", "decides"), f"{name!r} is no workload of the study", suggest(name, known)
+            )
 
 
 def _refuse_empty(document: Document, value: Any, path: Path) -> None:
@@ -396,12 +413,12 @@ def _refuse_format(document: Document, value: dict[str, Any]) -> None:
 
 
 def _refuse_names(document: Document, value: dict[str, Any]) -> None:
-    works, targets = value.get("works"), value.get("targets")
+    works, targets = value.get("workloads"), value.get("targets")
     for name, work in works.items() if isinstance(works, dict) else ():
         if not WORK_NAME.fullmatch(name):
             document.fail(
-                ("works", name),
-                "is no name of a work",
+                ("workloads", name),
+                "is no name of a workload",
                 "use up to 64 letters, digits, _ and -, for example randread_4k",
             )
         _refuse_job_names(document, name, work)
@@ -417,13 +434,15 @@ def _refuse_job_names(document: Document, work: str, value: Any) -> None:
     for name in jobs if isinstance(jobs, dict) else ():
         if not WORK_NAME.fullmatch(name):
             document.fail(
-                ("works", work, "jobs", name),
+                ("workloads", work, "jobs", name),
                 "is no name of a job",
                 "use up to 64 letters, digits, _ and -, for example stream",
             )
     if isinstance(jobs, dict) and len(jobs) < 2:
         document.fail(
-            ("works", work, "jobs"), "several jobs are two or more", "write the one job as a work of its own"
+            ("workloads", work, "jobs"),
+            "several jobs are two or more",
+            "write the one job as a workload of its own",
         )
 
 

@@ -56,8 +56,8 @@ def _jobs(own: WorkOptions, works: Sequence[Work]) -> _Found:
         return
     for key, part in (("steady_state", works[0].steady), ("search", own.search)):
         if part is not None:
-            remedy = f"give the job a work of its own, or leave {key} out of this one"
-            yield Problem(key, "is of one job; this work has several", remedy), works[0]
+            remedy = f"give the job a workload of its own, or leave {key} out of this one"
+            yield Problem(key, "is for one job; this workload has several", remedy), works[0]
     if works[0].order == "together":
         yield from _together(works)
 
@@ -73,7 +73,7 @@ def _together(works: Sequence[Work]) -> _Found:
             if times[0] != times[1]:
                 words = " and ".join(units.exact_duration(time) for time in times)
                 message = f"jobs that run together are measured together, not for {words}"
-                yield Problem(key, message, f"write {key} once, beside jobs"), work
+                yield Problem(key, message, f"write {key} once, next to jobs"), work
 
 
 def _kind(own: WorkOptions, works: Sequence[Work]) -> _Found:
@@ -83,7 +83,7 @@ def _kind(own: WorkOptions, works: Sequence[Work]) -> _Found:
         if face is None:
             continue
         if own.jobs is not None and face.alone is not None:
-            yield Problem(face.told_by, face.alone, "give it a work of its own"), work
+            yield Problem(face.told_by, face.alone, "give it a workload of its own"), work
         for key, part in (("steady_state", work.steady), ("search", own.search)):
             if part is not None and own.jobs is None and face.no_rate is not None:
                 message = f"is of reading and writing, not of {face.no_rate}"
@@ -95,7 +95,7 @@ def _sweep(own: WorkOptions, works: Sequence[Work]) -> _Found:
         return
     for key, part in (("search", own.search), ("jobs", own.jobs), ("steady_state", own.steady_state)):
         if part is not None:
-            remedy = f"give each a work of its own, or leave {key} out of this one"
+            remedy = f"give each a workload of its own, or leave {key} out of this one"
             yield Problem("sweep", f"goes by plain trials, not by {key}", remedy), works[0]
     for option in own.sweep.over:
         if getattr(own, option, None) is not None:
@@ -103,7 +103,7 @@ def _sweep(own: WorkOptions, works: Sequence[Work]) -> _Found:
     face = asked_kind(works[0].options)
     if face is not None and own.sweep.metric not in face.rates:
         remedy = f"choose one of: {', '.join(face.rates)}" if face.rates else "leave sweep out"
-        yield Problem("sweep", f"a work with {face.told_by} has no {own.sweep.metric}", remedy), works[0]
+        yield Problem("sweep", f"a workload with {face.told_by} has no {own.sweep.metric}", remedy), works[0]
 
 
 def _steady(_own: WorkOptions, works: Sequence[Work]) -> _Found:
@@ -332,7 +332,7 @@ class Search(_Part):
         float | str,
         BeforeValidator(guarded(_parse_high)),
         WithJsonSchema({"anyOf": [{"type": "number", "exclusiveMinimum": 0}, {"const": AUTO}]}),
-    ] = Field(AUTO, description="highest rate to try; auto: what the work reaches without a rate")
+    ] = Field(AUTO, description="highest rate to try; auto: what the workload reaches without a rate")
     trials: Annotated[int, Whole(2, 32)] = Field(8, description="probes in each block; 8")
 
     @property
@@ -363,7 +363,7 @@ class WorkOptions(SharedOptions):
         None, min_length=2, max_length=JOBS_MAX, description="name: options; several jobs in one trial"
     )
     varies: list[str] | None = Field(
-        None, description="factors of the study that hold for this work, [] for none; all of them"
+        None, description="factors of the study that hold for this workload, [] for none; all of them"
     )
     order: Order | None = Field(
         None,
@@ -380,7 +380,7 @@ def plain_options(options: JobOptions) -> JobOptions:
 def known_keys() -> dict[str, tuple[str, ...]]:
     """The keys that may stand in each of these sections, by its name."""
     return {
-        "works": tuple(WorkOptions.model_fields),
+        "workloads": tuple(WorkOptions.model_fields),
         "defaults": tuple(SharedOptions.model_fields),
         "jobs": tuple(JobOptions.model_fields),
         "steady_state": tuple(SteadyState.model_fields),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from typing import Any
 
 from leadline.study.schemes import storageless
 from leadline.yamlio import problems
@@ -35,12 +36,12 @@ SYNONYMS = {
     "compress_percentage": "buffer_compress_percentage",
     "repetitions": "blocks",
     "repeat": "blocks",
-    "workloads": "works",
     "description": "about",
     "steadystate": "steady_state",
     "stonewall": "order",
 }
 
+RENAMED = {"works": "workloads"}  # keys as studies of 0.1 had them; each is read for one release more
 _INNER = ("jobs", "steady_state", "search", "sweep", "pipeline", "do")  # sections within a work
 
 
@@ -50,7 +51,7 @@ def suggest(word: str, known: Iterable[str]) -> str:
 
 
 def vocabulary(keys: Mapping[str, tuple[str, ...]]) -> Vocabulary:
-    """The words of a study. `keys` may stand below a section (`""` is the top, `works` any work)."""
+    """The words of a study. `keys` may stand below a section (`""` is the top, `workloads` any workload)."""
     return Vocabulary(lambda path: keys.get(_section(path), ()), "see docs/study.md", SYNONYMS)
 
 
@@ -58,7 +59,7 @@ def _section(path: Path) -> str:
     """The name by which `keys` has the keys of the mapping that the last key of `path` stands in."""
     if len(path) == 1:
         return ""
-    inside = path[2:-1] if path[0] == "works" else path[1:-1]
+    inside = path[2:-1] if path[0] == "workloads" else path[1:-1]
     return next((str(part) for part in reversed(inside) if part in _INNER), str(path[0]))
 
 
@@ -71,4 +72,24 @@ def read_study(text: str, source: str, environment: Mapping[str, str]) -> Docume
         instead_of_merge="put shared options under `defaults`",
         nulls={"engine": storageless().name},
     )
-    return read_yaml(text, source, environment, kind)
+    return _with_new_names(read_yaml(text, source, environment, kind))
+
+
+def renamed(study: Any) -> Any:
+    """A study's value with the names that its keys have now; where both are written the old one stays."""
+    if not isinstance(study, dict):
+        return study
+    return {key if RENAMED.get(key, key) in study else RENAMED.get(key, key): study[key] for key in study}
+
+
+def _with_new_names(document: Document) -> Document:
+    """The document as if it were written with today's keys. Raises SpecError where one is written twice."""
+    value = document.value if isinstance(document.value, dict) else {}
+    for old, new in RENAMED.items():
+        if old in value and new in value:
+            document.fail((old,), f"is the old name of {new}, which is written too", "keep one of them")
+    places = {
+        (RENAMED.get(str(path[0]), path[0]), *path[1:]) if path else path: place
+        for path, place in document.places.items()
+    }
+    return document.with_value(renamed(document.value), places)

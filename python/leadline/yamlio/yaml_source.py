@@ -37,7 +37,7 @@ def shorten(text: str, limit: int = 60) -> str:
 
 
 def dotted(path: Path) -> str:
-    """`works.a.bs`, with nothing in it that a terminal would act on."""
+    """`factors.bs`, with nothing in it that a terminal would act on."""
     plain = ".".join(str(part) for part in path)
     return shorten(printable(plain), 120)
 

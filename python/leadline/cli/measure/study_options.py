@@ -86,7 +86,7 @@ def _with_options(command: _Command, decorators: Sequence[Callable[..., Any]]) -
         search_bound: str | None = None,
         **others: Any,
     ) -> Any:
-        # Before what is set, so that `--set works.NAME.search.low=…` is of the search that it makes.
+        # Before what is set, so that `--set workloads.NAME.search.low=…` is of the search that it makes.
         sets = sets if search_bound is None else (f"--bound {search_bound}", *sets)
         sets = sets if engine is None else (*sets, f"generator={engine}")
         return command(servers=KnownServers(conf, server_memory, layouts), sets=sets, **others)
@@ -368,8 +368,8 @@ def _check_metrics(study: Study) -> None:
     from leadline.verdict.kinds import known_metrics
     from leadline.workloads.pipeline.tables import STAGE_TIME
 
-    searched = (work.search.metric for work in study.works.values() if work.search)
-    works = study.works.values()
+    searched = (work.search.metric for work in study.workloads.values() if work.search)
+    works = study.workloads.values()
     stages = (f"{STAGE_TIME}{one.stage}" for work in works for one in work.said().get("pipeline", ()))
     known = (*known_metrics(), *dict.fromkeys(searched), *dict.fromkeys(stages))
     for name in study.compare.metrics:

@@ -139,7 +139,7 @@ def _engine(asked: JobOptionValues, work: Converted) -> None:
     if one_by_one:
         if depth > 1:
             of = "libaio, buffered," if name == "libaio" else name
-            work.notes.append(f"iodepth: 1, as fio's {of} has one operation in flight, whatever is asked")
+            work.notes.append(f"iodepth: 1, as fio's {of} has one outstanding operation, at any iodepth")
             depth = 1
         if option is not None:
             work.put("engine", "psync", option)
@@ -325,12 +325,12 @@ def read_job_file(
     value: dict[str, Any] = {
         "format": "leadline.study/1",
         "title": f"fio's job file {source.rpartition('/')[2]}"[:200],
-        "works": {},
+        "workloads": {},
         "notes": _notes(jobs, ignored),
     }
     places: dict[Path, WrittenAt] = {(): WrittenAt(source)}
     for group in _groups(jobs):
-        _add_work(group, value["works"], places)
+        _add_work(group, value["workloads"], places)
     return Document(value, places, source)
 
 
@@ -349,12 +349,12 @@ def _add_work(group: list[Converted], works: dict[str, Any], places: dict[Path, 
     if len(group) > JOBS_MAX:
         words = f"{len(group)} jobs at once, more than {JOBS_MAX}"
         raise SpecError(words, "write numjobs, or stonewall", source=first.at.source, line=first.at.line)
-    places[("works", first.name)] = first.at
+    places[("workloads", first.name)] = first.at
     if len(group) == 1:
         works[first.name] = dict(first.options)
         if first.search is not None:
             works[first.name]["search"] = first.search
-        _place(first, ("works", first.name), places)
+        _place(first, ("workloads", first.name), places)
         return
     lasting = {tuple(job.options.get(key) for key in _LASTING) for job in group}
     alike = len(lasting) == 1 and group[0].options.get("time_based")
@@ -362,7 +362,7 @@ def _add_work(group: list[Converted], works: dict[str, Any], places: dict[Path, 
     works[first.name] = {"order": order, "jobs": {job.name: dict(job.options) for job in group}}
     for job in group:
         _check_beside_others(job, end_at_once=order == "together")
-        path = ("works", first.name, "jobs", job.name)
+        path = ("workloads", first.name, "jobs", job.name)
         places[path] = job.at
         _place(job, path, places)
 
@@ -370,10 +370,13 @@ def _add_work(group: list[Converted], works: dict[str, Any], places: dict[Path, 
 def _check_beside_others(job: Converted, *, end_at_once: bool) -> None:
     """What a job can be only where no other begins with it, or only where all of them end at once."""
     if job.search is not None:
-        at, words = job.places["search"], "is of a job that runs alone; others run beside this one"
+        at, words = (
+            job.places["search"],
+            "is for a job that runs alone; others run at the same time as this one",
+        )
         raise SpecError(words, "add stonewall", source=at.source, line=at.line, key="latency_target")
     if job.delayed is not None:
-        raise job.delayed.fail("is not supported beside other jobs: all of them begin at once", _STONEWALL)
+        raise job.delayed.fail("is not supported with other jobs: all of them begin at once", _STONEWALL)
     if job.ends_others is not None and not end_at_once:
         words = "would end all jobs with one of them; here each comes to its own end"
         raise job.ends_others.fail(words, f"give all jobs time_based and one runtime, or {_STONEWALL}")

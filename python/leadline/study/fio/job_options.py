@@ -70,7 +70,7 @@ def _moved(asked: JobOptionValues, work: Converted, limit: int, whole_bytes: int
     if count is not None and len(sizes) > 1:
         raise count.fail("counts operations of several sizes", "write io_size, in bytes")
     if moved is not None and moved.value.endswith("%") and asked.get("filesize") is not None:
-        raise moved.fail("is a share of size, and filesize is said", "write bytes, for example io_size=1g")
+        raise moved.fail("is a share of size, and filesize is given", "write bytes, for example io_size=1g")
     asked_bytes = limit if moved is None else _io_size(moved, limit)
     if len(sizes) > 1:
         found = asked_bytes * loops if moved or loops > 1 else whole_bytes

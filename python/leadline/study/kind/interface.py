@@ -259,7 +259,7 @@ class Planned(Generic[_Options, _Job]):
         """What one client moves, by the study alone. Raises SpecError where the study cannot say it."""
         del options
         raise SpecError(
-            "what such a work reads and writes is not in a study",
+            "what such a workload reads and writes is not in a study",
             "trace a program that does it (leadline trace -o DIR -- COMMAND), and write work: {trace: DIR}",
         )
 
@@ -300,7 +300,7 @@ class Planned(Generic[_Options, _Job]):
         """What its layout writes, for who reads the plan."""
         files = layout.numjobs * layout.nrfiles
         size = units.format_size(layout.file_bytes)
-        return f"{files} file{'s' if files > 1 else ''} of {size}, laid out once"
+        return f"{files} file{'s' if files > 1 else ''} of {size}, prefilled once"
 
     def seconds(self, job: _Job) -> float:
         """The expected time of a trial without its layout."""

@@ -170,7 +170,7 @@ class Options(BaseModel):
 
 BlockSizeOption = Annotated[
     BlockSize | None,
-    Field(description="bytes of one operation, or of reads,writes; 4k when not said"),
+    Field(description="bytes of one operation, or of reads,writes; default 4k"),
 ]
 DirectOption = Annotated[
     TruthOrAuto | None,

@@ -16,7 +16,7 @@ from leadline.yamlio.fields import AUTO
 
 def fail(work: str, target: Target, key: str, message: str, remedy: str) -> NoReturn:
     """Raise the SpecError of what this target, or this host, cannot do."""
-    raise SpecError(message, remedy, source=f"work {work} on target {target.name}", key=key)
+    raise SpecError(message, remedy, source=f"workload {work} on target {target.name}", key=key)
 
 
 def choose_direct(
@@ -54,7 +54,7 @@ def server_may_answer(facts: TargetFacts, read_bytes: int, notes: list[str]) -> 
         return False
     room = "its memory" if memory is None else f"its memory of {units.format_size(memory)}"
     told = (
-        "what it keeps there is told by the counters of the OSDs behind it"
+        "the counters of the OSDs behind it show what it keeps there"
         if facts.ceph is not None
         else "nothing is counted behind it, so that reads are DOUBTFUL (--conf, --server-memory)"
     )
@@ -145,7 +145,7 @@ def choose_engine(
 def _choose(asked: AskedEngine, direct: bool, facts: TargetFacts) -> tuple[str, str]:
     ring, plain = schemes.ring_engine(), schemes.plain_engine()
     if asked.depth > 1:
-        return ring, f"keeps {asked.depth} operations in flight in each {asked.many_key.removesuffix('s')}"
+        return ring, f"keeps {asked.depth} outstanding operations in each {asked.many_key.removesuffix('s')}"
     if facts.in_memory:
         return plain, "plain calls are quickest on a file system in memory"
     if facts.access == "ceph-fuse" or facts.file_system.startswith("fuse"):

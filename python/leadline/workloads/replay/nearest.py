@@ -81,7 +81,7 @@ def to_study(job: NearestJob, title: str) -> str:
     )
     lines = [f"# {line}" for line in nearness(job, title)]
     name = re.sub(r"[^a-z0-9_-]+", "-", title.lower())[:30].strip("-_") or "trace"
-    lines += [f"format: {STUDY_FORMAT}", f"name: nearest-{name}", "works:", "  nearest:"]
+    lines += [f"format: {STUDY_FORMAT}", f"name: nearest-{name}", "workloads:", "  nearest:"]
     step = _largest(job) * job.nrfiles
     size = max(1, round(job.size / step)) * step
     options = {"rw": job.rw}

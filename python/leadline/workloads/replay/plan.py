@@ -25,7 +25,7 @@ def replay_study(title: str, about: str, blocks: int, seed: int) -> Study:
             "name": WORK,
             "title": title[:200],
             "about": about,
-            "works": {WORK: {}},
+            "workloads": {WORK: {}},
             "blocks": blocks,
             "seed": seed,
         }
