@@ -17,6 +17,12 @@ or tracer.
 *reserved* have no trigger in this version.
 """
 
+_MOVES = {
+    "raises": "The measured performance may be too high.",
+    "lowers": "The measured performance may be too low.",
+    "scatters": "The measured performance scatters; the confidence interval includes that.",
+}
+
 
 def page() -> str:
     """The whole page."""
@@ -34,6 +40,8 @@ def _entry(kind: CodeKind) -> str:
     if kind.thresholds:
         values = ", ".join(f"{name} {value:g}" for name, value in kind.thresholds.items())
         lines += [f"Thresholds: {values}.", ""]
+    if kind.moves:
+        lines += [_MOVES[kind.moves], ""]
     lines.append(f"Remedy: {kind.remedy}")
     if kind.remedies:
         lines += ["", *(f"- For `{maker}`: {remedy}" for maker, remedy in kind.remedies.items())]

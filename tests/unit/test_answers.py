@@ -19,48 +19,52 @@ from leadline.verdict.answers.compose import question_of, wider
 from leadline.verdict.answers.messages import against_base, figures_alone, find_leaders, leaders_of
 from leadline.verdict.certainty import factor_words
 from leadline.verdict.model import UNUSABLE, Comparison, MoreBlocks, Outcome, Quantity, State
+from leadline.verdict.sections import numbers
 from leadline.verdict.sections.section import AskedFigure
 from leadline.workloads.application.judge import JudgedApplication
 from leadline.workloads.io.judge import JudgedIo
 
-_CLAUSE = re.compile(r"(faster|slower) than base0 in (\d+) of (\d+) works \((.*?)\)")
-_BOUND = re.compile(r"at least ([\d.,]+) (times|%) in ([\w ]+)|([\w ]+): at least ([\d.,]+) (times|%)")
-
-
-def _factor(number: str, unit: str) -> float:
-    value = float(number.replace(",", ""))
-    return value if unit == "times" else 1 + value / 100
+_CLAUSE = re.compile(r"(faster|slower) than base0 in (\d+) of (\d+) workloads: (.*?)(?=; (?!\d)|\.$)")
+_TIMES = re.compile(r"([>\d.,]+)x in ([\w ]+?) \(CI ([^)]*)\)")
 
 
 @pytest.mark.parametrize("seed", range(40))
-def test_what_is_said_of_a_target_is_what_its_intervals_leave(seed: int) -> None:
+def test_what_is_said_of_a_target_is_what_its_comparisons_are(seed: int) -> None:
     own = tuple(one for one in figures(random.Random(seed), WORKS["quick"], 2))  # noqa: S311 - data of a test
     base, other = own[0].target, own[1].target
     found = {one.work: one.comparison for one in own if one.comparison}
     usable = {work: one for work, one in found.items() if one.validity not in UNUSABLE}
     text = against_base(own, base).replace(base, "base0")
-    for verdict, count, every, bounds in _CLAUSE.findall(text):
+    for verdict, count, every, factors in _CLAUSE.findall(text):
         assert int(every) == len(found)
         assert int(count) == sum(one.verdict == verdict for one in usable.values())
-        said = [m.groups() for m in _BOUND.finditer(bounds)]
-        assert said
-        for number, unit, work, alone, number_alone, unit_alone in said:
-            factor, name = (
-                (_factor(number, unit), work) if work else (_factor(number_alone, unit_alone), alone)
-            )
-            assert usable[name].verdict == verdict
-            assert factor <= usable[name].least_factor * (1 + 1e-9)
-            assert factor >= usable[name].least_factor * 0.9
+        said = _TIMES.findall(factors)
+        assert len(said) == min(int(count), 2)
+        for number, work, interval in said:
+            one = usable[work]
+            assert one.verdict == verdict
+            assert float(number.replace(",", "")) == pytest.approx(numbers.factor_of(one), rel=0.06)
+            assert interval == numbers.bounds(one)
     undecided = re.search(r"inconclusive in (\d+) of", text)
     if undecided:
         assert int(undecided[1]) == sum(one.verdict == "undecided" for one in usable.values())
     assert other in text
 
 
+def test_one_workload_has_one_plain_sentence() -> None:
+    found = Comparison("ingest", "run_time", "local", "fuse", 1 / 5.06, 1 / 6.0, 1 / 4.2, 6, "slower")
+    own = [
+        AskedFigure("ingest", "local", "local.ingest", "run_time", Quantity(1.0, "s"), "VALID"),
+        AskedFigure("ingest", "fuse", "fuse.ingest", "run_time", Quantity(5.06, "s"), "VALID", found),
+    ]
+    assert against_base(own, "local") == "fuse is 5.1x slower than local in ingest (CI 4.2 to 6.0)."
+
+
 @pytest.mark.parametrize("factor", [1.0, 1.004, 1.0999, 1.1, 1.19, 2.0, 9.99, 57.9, 99.9, 100.4, 12_345.0])
 def test_a_factor_is_never_rounded_up(factor: float) -> None:
-    number, unit = re.fullmatch(r"([\d.,]+) (times|%)", factor_words(factor)).groups()  # type: ignore[union-attr]
-    assert _factor(number, unit) <= factor * (1 + 1e-9)
+    number, unit = re.fullmatch(r"([\d.,]+)(x| %)", factor_words(factor)).groups()  # type: ignore[union-attr]
+    said = float(number.replace(",", ""))
+    assert (said if unit == "x" else 1 + said / 100) <= factor * (1 + 1e-9)
 
 
 def _measured(name: str, rates: list[float], state: State = "VALID") -> tuple[AskedFigure, CellTable]:
@@ -83,10 +87,13 @@ def test_the_first_is_named_where_it_is_told_apart_from_every_other() -> None:
     slow = [100.0, 101.0, 99.0, 100.0, 101.0, 100.0]
     near = [299.0, 305.0, 300.0, 297.0, 304.0, 299.0]
     said = _lead(fuse=slow, lib=fast)
-    assert said.startswith("First for certain: lib in small (at least 2.")
+    assert said.startswith("Best: lib in small (at least 2.")
+    assert said.endswith("x ahead).")
     near_too = _lead(fuse=slow, lib=fast, nfs=near)
-    assert near_too == "First in small, or not told apart from it: lib in 1, nfs in 1. Always behind: fuse."
-    assert _lead(lib=fast, nfs=near) == "Which is first: inconclusive in small."
+    assert near_too == (
+        "Best, or not significantly different from it, in small: lib in 1, nfs in 1. Never best: fuse."
+    )
+    assert _lead(lib=fast, nfs=near) == "Which is best is inconclusive in small."
 
 
 def test_what_this_host_has_itself_is_no_way_to_choose() -> None:
@@ -115,7 +122,7 @@ def test_more_blocks_are_asked_for_where_they_would_tell_something() -> None:
 def test_one_block_is_said_to_have_no_interval() -> None:
     step = wider([_undecided(1)], 10.0)
     assert step is not None
-    assert "a single block has no interval" in step.text
+    assert "one block has no confidence interval" in step.text
     assert step.seconds == pytest.approx(60)
 
 
@@ -123,7 +130,7 @@ def test_of_one_target_only_figures_to_use_are_named() -> None:
     good, _ = _measured("a", [100.0, 102.0])
     bad = replace(good, work="large", state="INVALID", quantity=Quantity(7e9, "1/s"))
     said = figures_alone([good, bad])
-    assert said == "a gives 101 IOPS in small. 1 of 2 works have no figure to use."
+    assert said == "a gives 101 IOPS in small. 1 of 2 workloads have no value to use."
 
 
 def test_a_shared_file_is_held_against_the_same_job_with_a_file_each() -> None:

@@ -46,7 +46,7 @@ def test_works_that_are_each_undecided_decide_together_which_target_is_slower() 
     assert (found.target, found.works, found.better) == ("other", 22, False)
     assert 1 < found.factor < 2
     said = against_base(figures, "base", (found,))
-    assert said.startswith("Over 22 works together other is slower than base: at least 1.")
+    assert said.startswith("Over 22 workloads together other is slower than base: at least 1.")
 
 
 def test_less_that_is_better_turns_the_verdict_around() -> None:
@@ -83,6 +83,6 @@ def test_targets_that_do_not_differ_are_told_apart_in_one_of_twenty_studies_at_m
 
 
 def test_a_factor_is_said_as_much_as_is_certain() -> None:
-    assert "at least 1.4 times" in against_base(
+    assert "at least 1.4x on average" in against_base(
         study(NOISY)[0], "base", (Together("other", 22, False, 1.449),)
     )

@@ -195,7 +195,7 @@ def test_what_does_not_fit_is_counted_and_chosen_by_what_is_certain() -> None:
     assert found is not None
     assert found.table is not None
     rows = [row[0] for row in found.table.rows if row[0]]
-    assert found.table.cut.startswith(f"{len(rows)} of {len(many)} works")
+    assert found.table.cut.startswith(f"{len(rows)} of {len(many)} workloads")
     assert rows == [one.work for one in many[-len(rows) :]]
 
 
@@ -237,3 +237,57 @@ def test_one_figure_is_printed_with_every_cell_and_its_comparison() -> None:
     assert "\u2026" not in text
     with pytest.raises(UsageError, match="no cell has the metric 'speed'"):
         show_figure(typical(), "speed", Console(file=stream))
+
+
+def slowed() -> Findings:
+    """Two targets, one of them 75x slower in one workload and too slow to end in the other."""
+    found = Comparison("big", "iops", "local", "fuse", 1 / 75.2, 1 / 90, 1 / 60, 3, "slower")
+    own = (
+        AskedFigure(
+            "big", "local", "local.big", "iops", Quantity(41_300.0, "1/s", 24_780, 57_820, 3), "VALID"
+        ),
+        AskedFigure("big", "fuse", "fuse.big", "iops", Quantity(550.0, "1/s", blocks=1), "VALID", found),
+        AskedFigure("huge", "local", "local.huge", "iops", Quantity(9.0, "1/s", 1.0, 81.0, 3), "VALID"),
+        AskedFigure(
+            "huge", "fuse", "fuse.huge", "iops", Quantity(None, "1/s", reason="none ended in 1 s"), "VALID"
+        ),
+    )
+    return replace(typical(), cells=(), answer=StudyAnswer("Is it?", "It is.", own, "local"))
+
+
+@pytest.mark.parametrize("width", [40, 100, 200])
+def test_ratios_values_and_what_is_missing_are_words_at_any_width(width: int) -> None:
+    screen = screen_of(slowed(), width)
+    assert screen is not None
+    lines = [line for line, _ in lines_of(screen, width)]
+    text = "\n".join(lines)
+    commands = [line for line in lines if "leadline" in line]
+    assert all(len(line) <= width for line in lines if line not in commands)
+    assert "75x slower" in text
+    assert "41,300 IOPS" in text
+    assert "\u00b1 40 %" in text
+    assert "one sample" in text
+    assert "too noisy" in text
+    assert "none ended in 1 s" in text
+    for wrong in ("0.013", "x-", "\u00b1?", "\u2013", "k\u00b1"):
+        assert wrong not in text
+
+
+def test_next_is_one_step_and_names_the_result() -> None:
+    screen = screen_of(slowed(), word="/tmp/my\\ results/first")
+    assert screen is not None
+    assert screen.steps == ("find what limits fuse: leadline diagnose /tmp/my\\ results/first",)
+    assert screen.more[-1] == "leadline report /tmp/my\\ results/first -o first.html"
+    assert "leadline diagnose" not in " ".join(screen.more)
+
+
+def test_a_row_that_could_not_be_compared_is_the_last_to_be_left_out() -> None:
+    base = slowed().answer
+    assert base is not None
+    many = [replace(one, work=f"w{n}") for n in range(60) for one in base.figures[:2]]
+    answer = replace(base, figures=(*many, *base.figures[2:]))
+    screen = screen_of(replace(slowed(), answer=answer))
+    assert screen is not None
+    assert screen.table is not None
+    assert "huge" in [row[0] for row in screen.table.rows]
+    assert screen.table.cut

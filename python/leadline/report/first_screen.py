@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,11 +13,12 @@ from leadline.errors import UsageError
 from leadline.report import format as fmt
 from leadline.report import metrics, tables
 from leadline.report.metrics import by_operation
-from leadline.report.screen_table import WIDTH, ScreenTable, compared, forms_of, metric_unit
+from leadline.report.screen_table import WIDTH, ScreenTable, forms_of, metric_unit
 from leadline.report.texts import ANYWHERE, STYLES, placed, terminal_table, terminal_text, word_for
 from leadline.units import unbounded
 from leadline.verdict.model import Cell, Code, Comparison, Findings, Quantity, State, worst
-from leadline.verdict.sections.section import NextStep, StudyAnswer
+from leadline.verdict.sections import numbers
+from leadline.verdict.sections.section import AskedFigure, NextStep, StudyAnswer
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -55,10 +56,10 @@ def figure_table(findings: Findings, figure: str) -> FigureOfCells:
     rows = []
     for cell, _, item in found:
         one = held.get((cell.work, cell.target)) or held.get((cell.work, cell.id))
-        against = (compared(one) if one else ("", "")) if held else ()
+        against = ((numbers.outcome(one), numbers.bounds(one)) if one else ("", "")) if held else ()
         rows.append((cell.work, cell.target, *_printed(cell, item, scale), *against, _state(cell, one)))
-    headings = ["workload", "target", metric_unit(scale.label) or "value", "interval"]
-    headings += [*(["compared", "interval"] if held else []), "validity"]
+    headings = ["workload", "target", metric_unit(scale.label) or "value", "95 % CI"]
+    headings += [*(["compared", "95 % CI"] if held else []), "validity"]
     reasons = dict.fromkeys(item.reason for _, _, item in found if item.value is None and item.reason)
     notes = (
         *tables.comparison_notes(tuple(held.values())),
@@ -80,12 +81,12 @@ def _state(cell: Cell, one: Comparison | None) -> str:
     return worst([cell.validity.state, *([one.validity] if one else [])]).replace("_", " ")
 
 
-HEIGHT = 40
+HEIGHT = 40  # at the usual width; a narrower screen folds its sentences and may be longer
 # Doubts, steps and sentences that are named, less and less.
 _BRIEF = ((8, 3, 12), (5, 3, 9), (4, 2, 7), (3, 1, 5), (2, 1, 4), (1, 1, 2))
-_GAP = 1  # between columns
-_NAME_MIN, _HEADING_MIN, _HEADING_MAX = 12, 8, 16
-_SHOW, _DIAGNOSE, _REPORT = "leadline show DIR --all", "leadline diagnose DIR", "leadline report DIR"
+_GAP = 2  # between columns
+_NAME_MIN, _HEADING_MIN, _HEADING_MAX = 12, 8, 40
+_SHOW, _DIAGNOSE, _REPORT = "leadline show DIR --all", "leadline diagnose DIR", "leadline report DIR -o PAGE"
 _DIAGNOSED = ("study", "trace")
 Line = tuple[str, str]  # text, style
 
@@ -97,13 +98,15 @@ class CodeDoubt:
     state: State
     text: str
     short: str
+    code: str = ""
+    title: str = ""
 
 
 @dataclass(frozen=True)
 class PrintedScreen:
     """The screen as printed text, `table` in the form for which there was room.
 
-    `more` has the commands that show the rest.
+    `footnotes` are doubts that cannot change the answer. `more` has the commands that show the rest.
     """
 
     question: str
@@ -114,6 +117,7 @@ class PrintedScreen:
     more_doubts: tuple[CodeDoubt, ...]
     steps: tuple[str, ...]
     more: tuple[str, ...] = (_SHOW,)
+    footnotes: tuple[CodeDoubt, ...] = ()
 
 
 def screen_of(
@@ -123,25 +127,38 @@ def screen_of(
     answer = findings.answer
     if answer is None:
         return None
-    doubts = _doubts(findings)
+    every = _doubts(findings)
+    footnotes = tuple(one for one in every if one.state == "DOUBTFUL" and one.code in answer.footnotes)
+    doubts = tuple(one for one in every if one not in footnotes)
     steps, more = (
         tuple(placed(one, word) for one in texts) for texts in (_steps(findings, answer), _rest(findings))
     )
+    height = max(height, height * WIDTH // width)
+    more = tuple(one for one in more if not steps or not steps[0].endswith(one))
+    screens = [
+        PrintedScreen(
+            fmt.printable(answer.question),
+            fmt.printable(answer.text),
+            _said(answer, told),
+            None,
+            doubts[:named],
+            doubts[named:],
+            steps[: 1 if findings.frame.cells else done],
+            more,
+            footnotes,
+        )
+        for named, done, told in _BRIEF
+    ]
+    without = [len(lines_of(one, width)) for one in screens]
+    table = None
     for table in _tables(answer):
-        for named, done, told in _BRIEF:
-            found = PrintedScreen(
-                fmt.printable(answer.question),
-                fmt.printable(answer.text),
-                _said(answer, told),
-                table,
-                doubts[:named],
-                doubts[named:],
-                steps[:done],
-                more,
-            )
-            if _fits(found, width, height):
-                return found
-    return found
+        if table is not None and (len(table.rows) > height or _narrowest(table) > width):
+            continue
+        rows = 0 if table is None else len(_with_notes(table, width))
+        for one, others in zip(screens, without, strict=True):
+            if rows + others <= height:
+                return replace(one, table=table)
+    return replace(screens[-1], table=table)
 
 
 def _tables(answer: StudyAnswer) -> Iterator[ScreenTable | None]:
@@ -153,16 +170,8 @@ def _tables(answer: StudyAnswer) -> Iterator[ScreenTable | None]:
 
 def _rest(findings: Findings) -> tuple[str, ...]:
     """The commands that show the rest; a bottleneck is looked for in what was measured or traced here."""
-    found = [f"{_SHOW} (or --table METRIC)" if findings.frame.cells else _SHOW]
-    if findings.host and findings.kind in _DIAGNOSED:
-        found.append(_DIAGNOSE)
-    return (*found, _REPORT)
-
-
-def _fits(screen: PrintedScreen, width: int, height: int) -> bool:
-    if screen.table is not None and _total(_widths(screen.table, _HEADING_MIN)) > width:
-        return False
-    return len(lines_of(screen, width)) <= height
+    found = [_DIAGNOSE] if findings.host and findings.kind in _DIAGNOSED else []
+    return (*found, _SHOW, _REPORT)
 
 
 def _said(answer: StudyAnswer, count: int) -> tuple[str, ...]:
@@ -185,6 +194,8 @@ def _doubts(findings: Findings) -> tuple[CodeDoubt, ...]:
             f"{fmt.printable(fmt.sentence(item.code.title))} ({fmt.printable(item.code.code)}):"
             f" {len(item.cells)} of {fmt.plural(every, 'cell')}",
             f"{fmt.printable(item.code.code)} {len(item.cells)}",
+            item.code.code,
+            f"{fmt.printable(item.code.title)} ({len(item.cells)})",
         )
         for item in tables.fired(findings)
     )
@@ -196,15 +207,42 @@ def _seen(code: Code) -> CodeDoubt:
 
 
 def _steps(findings: Findings, answer: StudyAnswer) -> tuple[str, ...]:
-    """What to do next: what finishes or decides it, then the remedies, those of the worst codes first."""
-    found = [_step(one) for one in answer.steps]
-    for item in tables.fired(findings):
-        if item.code.code != "few_blocks" or not answer.steps:
-            found.append(f"{fmt.printable(item.code.title)}: {fmt.printable(item.code.remedy)}")
-    first = len(answer.steps)  # of the remedies: each of them wants another run
-    if len(found) > first and answer.run_seconds is not None:
-        found[first] += f" A run takes {_time(answer.run_seconds)}."
-    return tuple(found)
+    """What to do next, what helps most first: what finishes it, makes it valid, decides or explains it,
+    then the remedies of doubts that can change the answer.
+    """
+    unfinished = [one for one in answer.steps if one.first]
+    decide = [one for one in answer.steps if not one.first]
+    fired = [item for item in tables.fired(findings) if item.code.code not in answer.footnotes]
+    lost = [_remedy(item) for item in fired if item.code.state == "INVALID"]
+    doubtful = [_remedy(item) for item in fired if item.code.state != "INVALID" and _asks(item.code, answer)]
+    if answer.run_seconds is not None and (remedies := lost or doubtful):
+        remedies[0] += f" A run takes {_time(answer.run_seconds)}."
+    explains, decides = [*_explained(findings, answer)], [*map(_step, decide)]
+    verdicts = [one.comparison.verdict for one in answer.figures if one.leads and one.comparison]
+    mostly_open = 2 * verdicts.count("undecided") > len(verdicts)
+    later = (*decides, *explains) if mostly_open else (*explains, *decides)
+    return (*map(_step, unfinished), *lost, *later, *doubtful)
+
+
+def _explained(findings: Findings, answer: StudyAnswer) -> Iterator[str]:
+    """Where something is slower, what limits it is the next question."""
+    slower = [one for one in answer.figures if one.comparison and one.comparison.verdict == "slower"]
+    if slower and findings.host and findings.kind in _DIAGNOSED:
+        names = fmt.printable(max(slower, key=_certain).target)
+        yield f"find what limits {names}: {_DIAGNOSE}"
+
+
+def _certain(one: AskedFigure) -> float:
+    return one.comparison.least_factor if one.comparison else 1.0
+
+
+def _asks(code: Code, answer: StudyAnswer) -> bool:
+    """Few blocks have their own step where that is known."""
+    return code.code != "few_blocks" or not answer.steps
+
+
+def _remedy(item: tables.Fired) -> str:
+    return f"{fmt.printable(item.code.title)}: {fmt.printable(item.code.remedy)}"
 
 
 def _step(step: NextStep) -> str:
@@ -224,9 +262,7 @@ def lines_of(screen: PrintedScreen, width: int = WIDTH) -> list[Line]:
     for text in screen.said:
         lines += _wrapped(text, width, "", "- ")
     if screen.table is not None:
-        lines += [("", ""), *_table_lines(screen.table, width)]
-        notes = [*screen.table.notes, *([fmt.sentence(screen.table.cut) + "."] if screen.table.cut else [])]
-        lines += [line for note in notes for line in _wrapped(fmt.printable(note), width, "dim")]
+        lines += _with_notes(screen.table, width)
     if screen.doubts:
         lines.append(("", ""))
         for one in screen.doubts:
@@ -235,12 +271,22 @@ def lines_of(screen: PrintedScreen, width: int = WIDTH) -> list[Line]:
             rest = f"and by cells: {', '.join(one.short for one in screen.more_doubts)}"
             brief = f"and {fmt.plural(len(screen.more_doubts), 'code')} more: --all"
             lines.append((rest if len(rest) <= width else brief, "dim"))
+    if screen.footnotes:
+        lines += [] if screen.doubts else [("", "")]
+        names = ", ".join(one.title for one in screen.footnotes)
+        lines += _wrapped(f"Doubts that cannot change the answer, by cells: {names}.", width, "dim")
     lines.append(("", ""))
     lead = "Next: "
     for step in screen.steps:
         lines += _wrapped(step, width, "", lead)
         lead = " " * len(lead)
     return [*lines, *_more_lines(screen, width, lead)]
+
+
+def _with_notes(table: ScreenTable, width: int) -> list[Line]:
+    notes = " ".join([*table.notes, *([fmt.sentence(table.cut) + "."] if table.cut else [])])
+    below = _wrapped(fmt.printable(notes), width, "dim") if notes else []
+    return [("", ""), *_table_lines(table, width), *below]
 
 
 def _more_lines(screen: PrintedScreen, width: int, lead: str) -> list[Line]:
@@ -261,10 +307,12 @@ def _wrapped(text: str, width: int, style: str, lead: str = "") -> list[Line]:
 
 def _widths(table: ScreenTable, heading_max: int) -> list[int]:
     """Of columns; a long heading is folded, so that a name does not make a column of numbers wide."""
+    rows = [row for row in table.rows if len(row) > 1]
     return [
         max(
             min(len(fmt.printable(heading)), heading_max),
-            *(len(fmt.printable(row[place])) for row in table.rows),
+            *(len(fmt.printable(row[place])) for row in rows if place < len(row)),
+            1,
         )
         for place, heading in enumerate(table.headings)
     ]
@@ -274,36 +322,47 @@ def _total(widths: Sequence[int]) -> int:
     return sum(widths) + _GAP * (len(widths) - 1)
 
 
+def _narrowest(table: ScreenTable) -> int:
+    return _total(_widths(table, _HEADING_MIN))
+
+
 def _table_lines(table: ScreenTable, width: int) -> list[Line]:
-    wide = _widths(table, _HEADING_MAX)
-    widths = wide if _total(wide) <= width else _widths(table, _HEADING_MIN)
+    folds = (_HEADING_MAX, 2 * _HEADING_MIN, _HEADING_MIN)
+    every = [_widths(table, one) for one in folds]
+    widths = next((one for one in every if _total(one) <= width), every[-1])
     over = _total(widths) - width
     if over > 0:  # no form fits: names are folded
         widths[0] = max(widths[0] - over, min(_NAME_MIN, widths[0]))
 
     def line(row: Sequence[str]) -> list[str]:
+        if len(row) == 1:
+            return textwrap.wrap(fmt.printable(row[0]), width)
+        texts = [fmt.printable(text) for text in row]
         folded = [
-            textwrap.wrap(fmt.printable(text), max(wide, 1)) or [""]
-            for text, wide in zip(row, widths, strict=True)
+            [text] if len(text) <= wide else textwrap.wrap(text, max(wide, 1)) or [""]
+            for text, wide in zip(texts, widths, strict=False)
         ]
         found = []
         for number in range(max(map(len, folded))):
             texts = [(part[number : number + 1] or [""])[0] for part in folded]
             cells = [
                 text.rjust(wide) if table.is_number(place) else text.ljust(wide)
-                for place, (text, wide) in enumerate(zip(texts, widths, strict=True))
+                for place, (text, wide) in enumerate(zip(texts, widths, strict=False))
             ]
             found.append((" " * _GAP).join(cells).rstrip())
         return found
 
     total = min(_total(widths), width)
     head: list[Line] = [*((text, "dim") for text in line(table.headings)), ("\u2500" * total, "dim")]
-    return [*head, *((text, "") for row in table.rows for text in line(row))]
+    found = list(head)
+    for place, row in enumerate(table.rows):
+        found += [(text, "dim" if place in table.again else "") for text in line(row)]
+    return found
 
 
 def show_screen(findings: Findings, console: Console, path: Path | None = None) -> bool:
     """Print the first screen of the result at `path`; False where there is none."""
-    width = min(console.width, WIDTH)
+    width = console.width if console.is_terminal else min(console.width, WIDTH)
     screen = screen_of(findings, width, word=word_for(path))
     if screen is None:
         return False

@@ -83,11 +83,17 @@ def with_unit(value: float | None, unit: str, *, si: bool = False) -> str:
     return f"{number(value, scale)} {scale.label}".rstrip()
 
 
-def spread(item: Quantity) -> str:
-    """How far the 95 % interval reaches from the value, such as `± 2.1 %`; empty where there is none.
+ONE_SAMPLE, TOO_NOISY = "one sample", "too noisy"
 
-    An interval of few blocks is lopsided: the longer side counts, and from 100 % on only that is said.
+
+def spread(item: Quantity) -> str:
+    """How far the 95 % confidence interval reaches from the value: `± 2.1 %`; empty where none is asked for.
+
+    The interval of few blocks is lopsided: the longer side counts. One block has no interval, and from 100 %
+    on an interval says nothing: both have words.
     """
+    if item.value is not None and item.blocks == 1:
+        return ONE_SAMPLE
     return _relative(item.value, item.low, item.high)
 
 
@@ -100,12 +106,10 @@ def _relative(value: float | None, low: float | None, high: float | None) -> str
     if low is None or high is None or not value:
         return ""
     half = max(high - value, value - low) / abs(value)
-    if not math.isfinite(half):
-        return ""
+    if not half < 0.995:
+        return TOO_NOISY
     if half < 0.0005:
         return "± < 0.1 %"
-    if half >= 0.995:
-        return "± > 99 %"
     return f"± {100 * half:.0f} %" if half >= 0.0995 else f"± {100 * half:.1f} %"
 
 

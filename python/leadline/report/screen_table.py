@@ -1,31 +1,22 @@
-"""The table of the first screen, from the richest form to the shortest, and its numbers in two digits."""
+"""The table of the first screen, from the richest form to the shortest.
+
+Every number has its unit, every ratio its words, and what was not measured its reason.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from leadline.report import format as fmt
 from leadline.report.figures import printed_figures
-from leadline.units import format_number
-from leadline.verdict.model import UNUSABLE, Comparison, FigureTable, Outcome, Quantity, State
+from leadline.verdict.model import UNUSABLE, Comparison, FigureTable, State
 from leadline.verdict.sections import numbers
 from leadline.verdict.sections.section import AskedFigure, Marked, StudyAnswer, TextTable
 
 INVALID = "INVALID"
-VERDICT_MARKS: dict[Outcome, str] = {"faster": "+", "slower": "-", "same": "=", "undecided": "?"}
-STATE_MARKS: dict[State, str] = {"VALID": "", "DOUBTFUL": "*", "INVALID": "", "NOT_RUN": ""}
-_WIDE = "\u00b1?"  # an interval that reaches as far as the figure itself
-
-# Largest first; below the last the number itself.
-_PREFIXES: dict[str, tuple[tuple[float, str], ...]] = {
-    "B/s": ((2.0**40, "T"), (2.0**30, "G"), (2.0**20, "M"), (2.0**10, "K")),
-    "1/s": ((1e9, "G"), (1e6, "M"), (1e3, "k")),
-    "ns": ((1e9, "s"), (1e6, "m"), (1e3, "\u00b5"), (1.0, "n")),
-    "s": ((60.0, "min"), (1.0, "s"), (1e-3, "ms")),
-}
-UNITS = {"B/s": "B/s", "1/s": "1/s", "ns": "s", "s": ""}  # what stands behind the prefix, said once a row
+DOUBT = "*"  # the one mark: a doubt that can change the answer
 
 
 def metric_unit(label: str) -> str:
@@ -33,52 +24,44 @@ def metric_unit(label: str) -> str:
     return "IOPS" if label == "1/s" else label
 
 
-def short_number(value: float, unit: str) -> str:
-    """`2.3G`, `480k`, `3.5µ`: two digits and a prefix."""
-    for divisor, prefix in _PREFIXES.get(unit, ()):
-        if abs(value) >= divisor * 0.995:
-            return f"{_two(value / divisor)}{prefix}"
-    return _two(value)
-
-
-def _two(value: float) -> str:
-    if not math.isfinite(value):
-        return fmt.NO_VALUE
-    if abs(value) >= 1000:
-        return f"{value:.1e}".replace("e+0", "e").replace("e+", "e")
-    return format_number(value, 2)
-
-
-def short_figure(figure: AskedFigure) -> str:
-    """The figure with half its interval in percent; INVALID in its place, and a dash where there is none."""
+def value_words(figure: AskedFigure) -> str:
+    """The value with its unit; INVALID in its place, or why there is none."""
     item = figure.quantity
+    if figure.state == "INVALID" and item.value is not None:
+        return INVALID
     if item.value is None or not math.isfinite(item.value):
-        return fmt.NO_VALUE
+        return fmt.printable(item.text) if item.text else absent_words(figure)
+    return fmt.with_unit(item.value, metric_unit(item.unit))
+
+
+def absent_words(figure: AskedFigure) -> str:
+    """Why there is no value, as short as a cell of a table needs it; the whole reason stands below."""
     if figure.state == "INVALID":
         return INVALID
-    return f"{short_number(item.value, item.unit)}{_half(item)}"
+    if not figure.cell:
+        return "not possible"
+    reason = fmt.printable(figure.quantity.reason or "")
+    if 0 < len(reason) <= _SHORT_REASON:
+        return reason
+    return "not run" if figure.state == "NOT_RUN" else "not measured"
 
 
-def _half(item: Quantity) -> str:
-    if item.value is None or item.low is None or item.high is None or not item.value:
+_SHORT_REASON = 24  # letters that a cell has room for
+
+
+def ci_words(figure: AskedFigure) -> str:
+    """How far the confidence interval of the value reaches, or why there is none."""
+    return "" if figure.state in UNUSABLE else fmt.spread(figure.quantity)
+
+
+def ratio_words(figure: AskedFigure) -> str:
+    """`5.1x slower`, `equivalent`, `inconclusive`; empty where nothing is compared."""
+    found = figure.comparison
+    if found is None or figure.state in UNUSABLE or figure.quantity.value is None:
         return ""
-    half = 100 * max(item.high - item.value, item.value - item.low) / abs(item.value)
-    return f"\u00b1{half:.0f}" if half < 99.5 else _WIDE
-
-
-def short_ratio(figure: AskedFigure) -> str:
-    """How many times faster or slower, with the marks of verdict and doubt: `5.1x-*`; else the marks."""
-    found = figure.comparison
-    shown = found is not None and figure.state not in UNUSABLE and comparable(found)
-    return f"{_times(found) if shown and found else ''}{short_marks(figure)}"
-
-
-def short_marks(figure: AskedFigure) -> str:
-    """The marks of verdict and doubt alone."""
-    found = figure.comparison
-    if figure.state in UNUSABLE or found is None or not comparable(found):
-        return STATE_MARKS[figure.state]
-    return f"{VERDICT_MARKS[found.verdict]}{STATE_MARKS[doubt_of(figure)]}"
+    if not comparable(found):
+        return "not comparable"
+    return f"{numbers.outcome(found)}{DOUBT if doubt_of(figure) == 'DOUBTFUL' else ''}"
 
 
 def comparable(comparison: Comparison) -> bool:
@@ -87,51 +70,36 @@ def comparable(comparison: Comparison) -> bool:
 
 
 def doubt_of(figure: AskedFigure) -> State:
-    """The state of a figure and of what it is held against."""
+    """The state of a figure and of what it is compared with, without doubts that cannot change the answer."""
+    if figure.footnoted:
+        return "VALID" if figure.state == "DOUBTFUL" else figure.state
     found = figure.comparison
     doubtful = found is not None and found.validity == "DOUBTFUL" and figure.state == "VALID"
     return "DOUBTFUL" if doubtful else figure.state
 
 
-def compared(found: Comparison) -> tuple[str, str]:
-    """A comparison in words, and its confidence interval: `5.1x slower` and `4.2 to 6.0`.
-
-    Of what is faster or slower the interval is of that factor, of the rest of the ratio itself.
-    """
-    return (numbers.outcome(found), numbers.bounds(found))
-
-
-def _times(found: Comparison) -> str:
-    factor = numbers.factor_of(found)
-    if factor is None:
-        return ""
-    return ">999x" if factor >= 999.5 else f"{_two(factor)}x"
-
-
 WIDTH = 100
 _PATH_MAX = (60, 50, 42, 34, 26)  # letters of a path in a table: its end tells more than its beginning
-_MARKS = "5x+ five times faster, 5x- slower, = equivalent, ? inconclusive"
-_SPREAD = "\u00b1 half the 95 % CI in %, \u00b1? 100 or more"
-_DOUBT = "* DOUBTFUL"
 
 
 @dataclass(frozen=True)
 class ScreenTable:
-    """Headings and rows of printed text; columns from `numbers` on are right-aligned. `notes` stand below.
+    """Headings and rows of printed text; columns in `right` are right-aligned. `notes` stand below.
 
-    `cut` says how much there is besides, where works or targets are left out.
+    A row of one text is a line of its own. `again` are the rows that are headings once more, where a table is
+    split. `cut` says how much there is besides, where workloads or targets are left out.
     """
 
     headings: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
-    numbers: int
+    right: frozenset[int]
     notes: tuple[str, ...] = ()
     cut: str = ""
+    again: frozenset[int] = frozenset()
 
     def is_number(self, place: int) -> bool:
-        """True for a column of numbers; words stand behind those of a long table."""
-        words = {""} & set(self.headings)
-        return self.numbers <= place < len(self.headings) - len(words)
+        """True for a column of numbers."""
+        return place in self.right
 
 
 @dataclass(frozen=True)
@@ -152,7 +120,7 @@ class _Grid:
 
 
 def forms_of(answer: StudyAnswer) -> Iterator[ScreenTable]:
-    """Tables of the same figures, each shorter than the one before."""
+    """Tables of the same figures, each shorter or narrower than the one before."""
     if isinstance(answer.matrix, TextTable):
         yield from _lists(answer.matrix)
         return
@@ -162,13 +130,19 @@ def forms_of(answer: StudyAnswer) -> Iterator[ScreenTable]:
     leading = tuple(one for one in answer.figures if one.leads)
     for figures in (answer.figures, leading) if leading != answer.figures else (leading,):
         grid = _grid(figures, answer.against)
-        yield from (shape(grid) for shape in (_long, _beside))
+        yield from (shape(grid) for shape in (_long, _beside, _stacked, _listed))
     grid = _grid(leading, answer.against)
     held = any(one.comparison for one in grid.shown)
-    shapes = (_stacked, _beside) if held else (_beside,)
+    entries = (_ratio_or_value,) if held else (value_words,)
+    count = len(grid.targets)
+    for across in range(count, 1, -1):  # beside one another, and the rest below
+        yield from (_split(grid, entry, across) for entry in entries)
     for works in range(len(grid.works), 0, -1):
-        for targets in range(len(grid.targets), 0, -1) if works <= 1 else (len(grid.targets), 10, 6, 4):
-            yield from (shape(_cut(grid, works, targets)) for shape in shapes)
+        for targets in range(count, 0, -1) if works <= 1 else (count, 10, 6, 4):
+            smaller = _cut(grid, works, targets)
+            shapes = (_long, _beside, _stacked, _listed)
+            yield from (shape(smaller) for shape in shapes)
+            yield from (_split(smaller, entry, across) for across in (7, 6, 5) for entry in entries)
 
 
 def _grid(figures: Sequence[AskedFigure], against: str) -> _Grid:
@@ -178,12 +152,17 @@ def _grid(figures: Sequence[AskedFigure], against: str) -> _Grid:
 
 
 def _cut(grid: _Grid, works: int, targets: int) -> _Grid:
-    """The works and targets that differ most for certain, in the study's order; of equal ones the first."""
+    """The workloads and targets that differ most for certain, in the study's order; of equal ones the first.
+
+    A workload that could not be compared stands first: what has no value may be the worst of all.
+    """
     if works >= len(grid.works) and targets >= len(grid.targets):
         return grid
 
     def differs(name: str, place: int) -> float:
         own = [one for one in grid.places.values() if (one.work, one.target)[place] == name]
+        if place == 0 and any(_is_lost(one) for one in own):
+            return math.inf
         return max((one.comparison.least_factor for one in own if one.comparison), default=1.0)
 
     base = [name for name in grid.targets if all(one.comparison is None for one in _of(grid, name))]
@@ -192,7 +171,7 @@ def _cut(grid: _Grid, works: int, targets: int) -> _Grid:
         (name for name in grid.targets if name not in base[:1]), key=lambda name: -differs(name, 1)
     )
     kept = {*base[:1], *others[: targets - len(base[:1])]}
-    parts = [f"{len(ranked)} of {len(grid.works)} works"] if len(ranked) < len(grid.works) else []
+    parts = [f"{len(ranked)} of {len(grid.works)} workloads"] if len(ranked) < len(grid.works) else []
     parts += [f"{len(kept)} of {len(grid.targets)} targets"] if len(kept) < len(grid.targets) else []
     by = "that differ most for certain" if any(one.comparison for one in grid.shown) else "the study's first"
     return replace(
@@ -207,75 +186,126 @@ def _of(grid: _Grid, target: str) -> list[AskedFigure]:
     return [one for one in grid.places.values() if one.target == target]
 
 
+def _is_lost(one: AskedFigure) -> bool:
+    """It ran and has no value to use."""
+    return bool(one.cell) and (one.quantity.value is None or one.state in UNUSABLE)
+
+
 def _long(grid: _Grid) -> ScreenTable:
-    """A row for each figure, every number with all its digits."""
+    """A row for each figure, with the intervals of value and ratio."""
     several, held = len(grid.targets) > 1, any(one.comparison for one in grid.shown)
-    headings = ["workload", *(["target"] if several else []), "value", "\u00b1"]
-    headings += ["compared", "interval"] if held else []
+    headings = ["workload", *(["target"] if several else []), "value", _CI]
+    headings += [f"compared with {grid.against}" if grid.against else "compared", _CI] if held else []
     rows, before = [], ""
     for one in grid.shown:
         row = ["" if one.work == before else one.work, *([one.target] if several else [])]
         before = one.work
-        rows.append((*row, *_figure(one), *(_compared(one) if held else ()), _state(one)))
-    notes = [f"Compared with {grid.against}."] if held and grid.against else []
-    return ScreenTable((*headings, ""), tuple(rows), 2 if several else 1, tuple(notes), grid.cut)
+        value = f"{value_words(one)}{'' if held and one.comparison else _mark(one)}"
+        rows.append((*row, value, ci_words(one), *(_compared(one) if held else ())))
+    right = {2 if several else 1}
+    return ScreenTable(tuple(headings), tuple(rows), frozenset(right), _notes(grid, headed=True), grid.cut)
 
 
-def _figure(one: AskedFigure) -> tuple[str, str]:
-    item = one.quantity
-    if item.value is None:
-        return (item.text or fmt.NO_VALUE, "")
-    text = fmt.with_unit(item.value, metric_unit(item.unit))
-    if one.state == "INVALID":
-        return (f"INVALID {text}", "")
-    return (text, fmt.spread(item).removeprefix("\u00b1 "))
+_CI = "95 % CI"
+
+
+def _mark(one: AskedFigure) -> str:
+    return DOUBT if doubt_of(one) == "DOUBTFUL" else ""
 
 
 def _compared(one: AskedFigure) -> tuple[str, str]:
-    found = one.comparison
-    if found is None:
-        return ("", "")
-    if one.state in UNUSABLE or not comparable(found):
-        return ("not comparable", "")
-    return compared(found)
-
-
-def _state(one: AskedFigure) -> str:
-    return "" if doubt_of(one) == "VALID" else doubt_of(one).replace("_", " ")
+    words = ratio_words(one)
+    if not words or one.comparison is None or not comparable(one.comparison):
+        return (words, "")
+    return (words, numbers.bounds(one.comparison))
 
 
 def _beside(grid: _Grid) -> ScreenTable:
-    """A row for each work; each target has a figure, and behind it the ratio with its marks."""
-    rows = [
-        (work, *(" ".join(filter(None, _entry(grid, work, target))) for target in grid.targets))
-        for work in grid.works
-    ]
-    return ScreenTable(("workload", *grid.targets), tuple(rows), 1, _legend(grid, "behind"), grid.cut)
+    """A row for each workload; each target has its value, and behind it the ratio."""
+
+    def entry(one: AskedFigure) -> str:
+        return ", ".join(filter(None, (_value_with_ci(one), ratio_words(one))))
+
+    rows = tuple(
+        (work, *(_of_place(grid, work, name, entry) for name in grid.targets)) for work in grid.works
+    )
+    return ScreenTable(("workload", *grid.targets), rows, frozenset(), _notes(grid), grid.cut)
+
+
+def _value_with_ci(one: AskedFigure) -> str:
+    mark = "" if one.comparison else _mark(one)
+    return " ".join(filter(None, (f"{value_words(one)}{mark}", ci_words(one))))
 
 
 def _stacked(grid: _Grid) -> ScreenTable:
-    """Two lines for each work: the figures, and the ratios with their marks."""
+    """Two lines for each workload: the values, and the ratios."""
     rows = []
     for work in grid.works:
-        pairs = [_entry(grid, work, target) for target in grid.targets]
-        rows.append((work, *(pair[0] for pair in pairs)))
-        rows.append(("", *(pair[1] for pair in pairs)))
-    return ScreenTable(("workload", *grid.targets), tuple(rows), 1, _legend(grid, "below"), grid.cut)
+        rows.append((work, *(_of_place(grid, work, name, _marked_value) for name in grid.targets)))
+        below = [_of_place(grid, work, name, ratio_words) for name in grid.targets]
+        rows += [("", *below)] if any(below) else []
+    return ScreenTable(("workload", *grid.targets), tuple(rows), frozenset(), _notes(grid), grid.cut)
 
 
-def _entry(grid: _Grid, work: str, target: str) -> tuple[str, str]:
+def _marked_value(one: AskedFigure) -> str:
+    return f"{value_words(one)}{'' if one.comparison else _mark(one)}"
+
+
+def _listed(grid: _Grid) -> ScreenTable:
+    """For a narrow terminal: a line for each workload, and below it one for each target."""
+    rows: list[tuple[str, ...]] = []
+    for work in grid.works:
+        rows.append((work,))
+        own = [one for name in grid.targets if (one := grid.places.get((work, name)))]
+        for one in own:
+            rows.append((f"  {one.target}", _value_with_ci(one)))
+            rows += [("", words)] if (words := ratio_words(one)) else []
+    return ScreenTable(("workload", "value"), tuple(rows), frozenset(), _notes(grid), grid.cut)
+
+
+def _split(grid: _Grid, entry: Callable[[AskedFigure], str], across: int) -> ScreenTable:
+    """One text for each workload and target, `across` targets beside one another and the others below."""
+    rows: list[tuple[str, ...]] = []
+    again = set()
+    for first in range(0, len(grid.targets), across):
+        names = grid.targets[first : first + across]
+        blank = ("",) * (min(across, len(grid.targets)) - len(names))
+        if first:
+            again.add(len(rows))
+            rows.append(("workload", *names, *blank))
+        rows += [(work, *(_of_place(grid, work, one, entry) for one in names), *blank) for work in grid.works]
+    headings = ("workload", *grid.targets[:across])
+    return ScreenTable(headings, tuple(rows), frozenset(), _notes(grid), grid.cut, frozenset(again))
+
+
+def _ratio_or_value(one: AskedFigure) -> str:
+    return ratio_words(one) or _marked_value(one)
+
+
+def _of_place(grid: _Grid, work: str, target: str, words: Callable[[AskedFigure], str]) -> str:
     one = grid.places.get((work, target))
-    return (fmt.NO_VALUE, "") if one is None else (short_figure(one), short_ratio(one))
+    return "" if one is None else words(one)
 
 
-def _legend(grid: _Grid, where: str) -> tuple[str, ...]:
-    units = dict.fromkeys(one.quantity.unit for one in grid.shown if one.quantity.value is not None)
-    words = {"B/s": "B/s (M = 1024 K)", "ns": "seconds", "s": "time"}
-    named = " or ".join(words.get(unit, metric_unit(unit)) for unit in units)
-    figures = f"Values in {named}; {_SPREAD}; {_DOUBT}."
-    if not any(one.comparison for one in grid.shown):
-        return (figures,)
-    return (f"{figures} Ratios {where} are to {grid.against}: {_MARKS}.",)
+def _notes(grid: _Grid, *, headed: bool = False) -> tuple[str, ...]:
+    """What ratios are to, where no heading says it, what the mark means, and why values are missing."""
+    notes = []
+    if any(one.comparison for one in grid.shown) and grid.against and not headed:
+        notes.append(f"Compared with {grid.against}.")
+    if any(doubt_of(one) == "DOUBTFUL" for one in grid.shown):
+        notes.append(f"{DOUBT} DOUBTFUL: see below.")
+    reasons: dict[str, list[str]] = {}
+    for one in grid.shown:
+        item, why = one.quantity, one.quantity.reason or ""
+        if item.value is None and not item.text and len(why) > _SHORT_REASON:
+            reasons.setdefault(why, []).append(f"{one.target} in {one.work}")
+    for reason, places in list(reasons.items())[:_REASONS]:
+        more = f" and {len(places) - 1} more" if len(places) > 1 else ""
+        notes.append(f"{places[0]}{more}: {reason}.")
+    return tuple(notes)
+
+
+_REASONS = 3  # why values are missing, in words
 
 
 def _matrices(table: FigureTable) -> Iterator[ScreenTable]:
@@ -287,11 +317,11 @@ def _matrices(table: FigureTable) -> Iterator[ScreenTable]:
         rows.append((*keys, *("INVALID" if bad else one.text for one, bad in row.flagged)))
     for count in range(len(rows), 0, -1):
         cut = "" if count == len(rows) else f"{count} of {len(rows)} rows; --all has the rest"
-        yield ScreenTable(headings, tuple(rows[:count]), len(headings), (item.note,), cut)
+        yield ScreenTable(headings, tuple(rows[:count]), frozenset(), (item.note,), cut)
     for columns in range(len(headings) - 1, len(item.keys), -1):
         cut = f"{columns - len(item.keys)} of {len(item.columns)} columns; --all has the rest"
         few = tuple(row[:columns] for row in rows[:1])
-        yield ScreenTable(headings[:columns], few, columns, (item.note,), cut)
+        yield ScreenTable(headings[:columns], few, frozenset(), (item.note,), cut)
 
 
 def _lists(table: TextTable) -> Iterator[ScreenTable]:
@@ -302,8 +332,7 @@ def _lists(table: TextTable) -> Iterator[ScreenTable]:
     for count, longest in (*forms, *((count, _PATH_MAX[-1]) for count in range(len(rows) - 1, 0, -1))):
         texts = tuple(tuple(_text(entry, longest) for entry in row) for row in rows[:count])
         cut = "" if count >= total else f"{count} of {total:,} rows; --all has more"
-        first = min(table.right, default=len(table.headings))
-        yield ScreenTable(table.headings, texts, first, (table.note,) if table.note else (), cut)
+        yield ScreenTable(table.headings, texts, table.right, (table.note,) if table.note else (), cut)
 
 
 def _text(entry: str | Marked, longest: int) -> str:

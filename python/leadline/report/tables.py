@@ -128,8 +128,7 @@ def printed(item: Quantity, scale: fmt.Scale) -> Measure:
         return Measure(None, fmt.printable(item.text), "", "", "")
     if item.value is None:
         return Measure(None, fmt.NO_VALUE, "", "", fmt.printable(item.reason or "not measured"))
-    spread = fmt.spread(item) or ("n=1" if item.blocks == 1 else "")
-    return Measure(item.value, fmt.number(item.value, scale), spread, fmt.interval(item, scale), "")
+    return Measure(item.value, fmt.number(item.value, scale), fmt.spread(item), fmt.interval(item, scale), "")
 
 
 def mixed_latency(table: KeyTable) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import fields, is_dataclass, replace
 from pathlib import Path
@@ -55,6 +56,7 @@ def markdown_table(headings: Sequence[str], right: Collection[int], rows: Sequen
 
 
 ANYWHERE = "DIR"
+_PAGE = "PAGE"
 _COMMAND = re.compile(r"\b(leadline(?: [a-z]+){1,2}(?: --[a-z-]+)?) DIR\b(?!/)")
 
 
@@ -64,8 +66,11 @@ def word_for(path: Path | None) -> str:
 
 
 def placed(text: str, word: str) -> str:
-    """A text whose commands name the result."""
-    return text if word == ANYWHERE else _COMMAND.sub(lambda found: f"{found[1]} {word}", text)
+    """A text whose commands name the result, and a page after it."""
+    if word == ANYWHERE:
+        return text.replace(f"-o {_PAGE}", f"-o {ANYWHERE}.html")
+    page = quoted(f"{Path(shlex.split(word)[0]).resolve().name or 'report'}.html")
+    return _COMMAND.sub(lambda found: f"{found[1]} {word}", text).replace(f"-o {_PAGE}", f"-o {page}")
 
 
 _Value = TypeVar("_Value")

@@ -10,6 +10,7 @@ from dataclasses import replace
 
 from leadline.units import format_number
 from leadline.verdict.model import UNUSABLE, Cell, Comparison, Outcome, State, Statement
+from leadline.verdict.sections import numbers
 
 
 def weighed(statements: Iterable[Statement], cells: Sequence[Cell]) -> tuple[Statement, ...]:
@@ -48,16 +49,17 @@ def usable(comparisons: Sequence[Comparison]) -> list[Comparison]:
 
 
 def times(comparison: Comparison) -> str:
-    """`at least 8.12 times`; a difference below a tenth in percent."""
-    return f"at least {factor_words(comparison.least_factor)}"
+    """`5.1x (CI 4.2 to 6.0)`: the estimate, and what its interval leaves."""
+    ends = numbers.bounds(comparison)
+    return f"{numbers.outcome(comparison).partition(' ')[0]}{f' (CI {ends})' if ends else ''}"
 
 
 def factor_words(factor: float) -> str:
-    """`8.12 times`, or `4.1 %` where that is easier to read; never more than is certain."""
+    """What is certain of a factor: `8.1x`, or `4.1 %` where that is easier to read; never rounded up."""
     if factor < 1.1:
         return f"{math.floor(1000 * (factor - 1)) / 10:g} %"
     power = 10.0 ** (math.floor(math.log10(factor)) - 1)  # two digits, rounded down
-    return f"{format_number(math.floor(factor / power + 1e-9) * power, 2)} times"
+    return f"{format_number(math.floor(factor / power + 1e-9) * power, 2)}x"
 
 
 def split(comparisons: Sequence[Comparison]) -> dict[Outcome, list[Comparison]]:

@@ -205,6 +205,11 @@ impl<E: Blocking> Worker<'_, E> {
             };
             let result = self.engine.perform(operation);
             now = self.now();
+            if now >= self.meter.wake_ns {
+                // An operation belongs to the interval in which it ends: one that is longer than ramp and runtime
+                // together is measured, and not the ramp's.
+                self.pause(now);
+            }
             if result == i64::from(operation.length) {
                 self.count(0, &slot, now);
             } else {

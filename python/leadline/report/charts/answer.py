@@ -7,7 +7,7 @@ from typing import Any
 
 from leadline.report import format as fmt
 from leadline.report.charts.parts import PALETTE, Chart, marks, name_axis, nominal, panel, quantitative, tips
-from leadline.report.screen_table import INVALID, comparable, short_figure, short_marks
+from leadline.report.screen_table import INVALID, comparable, ratio_words, value_words
 from leadline.verdict.model import UNUSABLE, FigureTable, Findings, outcome_words
 from leadline.verdict.sections.section import AskedFigure, StudyAnswer, TextTable
 
@@ -44,7 +44,7 @@ def _figures_map(figures: list[AskedFigure], targets: list[str]) -> Chart:
                 "work": fmt.printable(one.work),
                 "target": fmt.printable(one.target),
                 "near": _nearness(one, beside) if usable else 0.0,
-                "text": f"{short_figure(one).partition(chr(0xB1))[0]} {short_marks(one)}".strip(),
+                "text": ", ".join(filter(None, (value_words(one), ratio_words(one)))),
                 "state": one.state,
                 "tip": _tip(one),
             }

@@ -274,7 +274,7 @@ def _of_cells(findings: Findings) -> dict[str, Any]:
     chains = chain_rows(findings)
     return {
         "key": key,
-        "single_blocks": any(item.spread == "n=1" for row in key.rows for item in row.measures),
+        "single_blocks": any(item.spread == fmt.ONE_SAMPLE for row in key.rows for item in row.measures),
         "against": tables.against_base(findings),
         "worst": lambda item: tables.comparison_state(item, states),
         "comparison_notes": tables.comparison_notes(findings.comparisons),

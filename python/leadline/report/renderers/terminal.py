@@ -148,21 +148,21 @@ def _column_name(column: tables.KeyColumn) -> str:
 
 
 def _number_column(data: tables.KeyTable, place: int, *, spreads: bool) -> list[str]:
-    """The unit, then each number with half its interval in percent, aligned among themselves."""
+    """The unit, then each number with how far its interval reaches, aligned among themselves."""
     column = data.columns[place]
     items = [row.measures[place] for row in data.rows]
     unit = "" if column.heading == "IOPS" else column.scale.label
     wide = max(len(text) for text in [unit, *(item.text for item in items)])
     if not spreads:
         return [unit.rjust(wide), *(item.text.rjust(wide) for item in items)]
-    halves = [item.spread.removesuffix("%") for item in items]
-    tail = max(len(half) for half in ["\u00b1%", *halves])
-    pairs = [(unit, "\u00b1%"), *zip((item.text for item in items), halves, strict=True)]
+    halves = [item.spread for item in items]
+    tail = max(map(len, ["95 % CI", *halves]))
+    pairs = [(unit, "95 % CI"), *zip((item.text for item in items), halves, strict=True)]
     return [f"{text:>{wide}} {half:<{tail}}" for text, half in pairs]
 
 
 def _reasons(data: tables.KeyTable, console: Console) -> None:
-    """Why a number is missing, once for each reason; and what n=1 means where it stands."""
+    """Why a number is missing, once for each reason."""
     found: dict[str, list[str]] = {}
     for row in data.rows:
         missing = {item.reason: None for item in row.measures if item.reason}
@@ -176,8 +176,6 @@ def _reasons(data: tables.KeyTable, console: Console) -> None:
         console.print(terminal_text(f"  {fmt.NO_VALUE} {reason}: {_some(places)}", "dim"))
     if tables.mixed_latency(data):
         console.print(terminal_text("  latency of mixed works: of their reads", "dim"))
-    if any(item.spread == "n=1" for row in data.rows for item in row.measures):
-        console.print(terminal_text("  n=1: a single block has no interval", "dim"))
 
 
 def _some(places: list[str]) -> str:

@@ -12,6 +12,7 @@ from leadline.study.schemes import access
 from leadline.study.study import QUESTION_MAX, Study
 from leadline.study.target import LeftOut
 from leadline.verdict.answers import messages
+from leadline.verdict.answers.doubts import with_footnotes
 from leadline.verdict.answers.messages import find_leaders, together
 from leadline.verdict.certainty import named, usable
 from leadline.verdict.comparisons.comparisons import asked_metrics
@@ -28,14 +29,14 @@ def wider(undecided: Sequence[Comparison], seconds: float | None) -> NextStep | 
         return None
     blocks = max(one.blocks for one in undecided)
     if blocks < 2:
-        text = f"a single block has no interval: run it with --blocks {FEW_BLOCKS}"
+        text = f"one block has no confidence interval: run it with --blocks {FEW_BLOCKS}"
         return NextStep(text, None if seconds is None else seconds * FEW_BLOCKS)
     ranked = sorted((one.more for one in undecided if one.more), key=lambda more: (more.tells, more.blocks))
     half = (len(undecided) - 1) // 2
     if half >= len(ranked):
         factor = difference_words(LARGEST)
         text = f"even {MOST_BLOCKS} more blocks would not detect {factor} in most inconclusive comparisons"
-        return NextStep(f"{text}: first quieten what makes it vary")
+        return NextStep(f"{text}: first find what makes it vary, for example with leadline check")
     wanted = max(one.blocks for one in ranked[: half + 1]) + blocks
     text = f"to detect {difference_words(ranked[half].tells)} in most inconclusive comparisons"
     return NextStep(f"{text}: run it with --blocks {wanted}", None if seconds is None else seconds * wanted)
@@ -139,7 +140,8 @@ def answer_of(found: JudgedStudy) -> StudyAnswer:
     compared, against = _compared(found)
     metrics = found.study.compare.metrics
     pairs = [(p, c) for p, c in zip(found.plan.cells, found.cells, strict=True) if p.swept is None]
-    figures = asked_figures([p for p, _ in pairs], [c for _, c in pairs], compared, metrics, found.left_out)
+    plain = asked_figures([p for p, _ in pairs], [c for _, c in pairs], compared, metrics, found.left_out)
+    figures, footnotes = with_footnotes(plain, found.cells)
     text, undecided = _text(found, figures, against)
     matrix = next((one.matrix for one in found.own if one.matrix), None)
     replaced = any(one.matrix and not one.adds for one in found.own)
@@ -149,13 +151,14 @@ def answer_of(found: JudgedStudy) -> StudyAnswer:
     said = [*first, text, *(one.text for one in found.own if not one.leads)]
     return StudyAnswer(
         question_of(found.study),
-        _as_sure(" ".join(filter(None, said)), found),
+        _as_sure(" ".join(filter(None, said)), found, figures),
         () if replaced else figures,
         against if any(one.comparison for one in figures) else "",
         matrix,
         tuple(_steps(found, undecided)),
         None if found.block_s is None else found.block_s * _blocks(found),
         found.said,
+        footnotes=footnotes,
     )
 
 
@@ -201,23 +204,24 @@ def _text(found: JudgedStudy, figures: Sequence[AskedFigure], against: str) -> t
     return " ".join(filter(None, map(messages.figures_alone, alone))), []
 
 
-def _as_sure(text: str, found: JudgedStudy) -> str:
-    """The text with how far its cells can be relied on."""
+def _as_sure(text: str, found: JudgedStudy, figures: Sequence[AskedFigure]) -> str:
+    """The text with how far its cells can be relied on; doubts that cannot change it are footnotes."""
     states = [cell.validity.state for cell in found.cells]
     bad = sum(state in UNUSABLE for state in states)
-    doubtful = states.count("DOUBTFUL")
+    sure = {one.cell for one in figures} - {one.cell for one in figures if not one.footnoted}
+    doubtful = sum(one.validity.state == "DOUBTFUL" and one.id not in sure for one in found.cells)
     if not text:
-        every = f"none of {len(states)} cells has a figure to use" if states else "nothing was measured"
+        every = f"none of {len(states)} cells has a value to use" if states else "nothing was measured"
         return f"No answer: {every}."
     absent = [one.target for one in found.left_out if one.work is None]
     text += f" Not measured: {named(absent)}." if absent else ""
     if any((view.facts.get("ceph") or {}).get("lab") for view in found.targets):
-        text += " On a lab: ratios hold, figures are no cluster's."
+        text += " Lab cluster: use the ratios, not the absolute numbers."
     if bad == len(states):
         return f"{text} No cell can be relied on: see below."
     if doubtful + bad == 0:
         return text
-    parts = [f"{doubtful} of {len(states)} cells are DOUBTFUL"] if doubtful else []
+    parts = [f"Doubts could change {doubtful} of {len(states)} cells"] if doubtful else []
     parts += [f"{bad} of {len(states)} INVALID or not run"] if bad else []
     return f"{text} ({', '.join(parts)}.)"
 
@@ -230,6 +234,6 @@ def _steps(found: JudgedStudy, undecided: Sequence[Comparison]) -> list[NextStep
         left = max(1 - found.done / max(trials, 1), 0)
         rest = None if seconds is None else seconds * found.plan.blocks * left
         verb = "tune prove" if any(one.state for one in found.plan.targets) else "run"
-        steps.append(NextStep(f"finish the study: leadline {verb} --resume DIR", rest))
+        steps.append(NextStep(f"finish the study: leadline {verb} --resume DIR", rest, first=True))
     more = wider(undecided, seconds)
     return [*steps, *([more] if more else [])]

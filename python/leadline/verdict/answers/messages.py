@@ -1,7 +1,7 @@
 """Answers in a sentence or two, from decided comparisons only; what is undecided is called so.
 
-Each function answers one shape of question. A factor is the bound of its interval next to 1, never an
-estimate; figures are named only where nothing is compared.
+Each function answers one shape of question. A factor is an estimate with its confidence interval; where
+several comparisons share one, it is what is certain of the least of them.
 
 The first of each work by its figure is held against all others, and all these comparisons of a study are
 decided together. That the best was chosen by what was measured does no harm: a two-sided comparison of the
@@ -26,6 +26,7 @@ from leadline.verdict.certainty import clauses, factor_words, named, split, time
 from leadline.verdict.comparisons.deciding import Pair, decide
 from leadline.verdict.kinds import metric_kind
 from leadline.verdict.model import UNUSABLE, Comparison, worst
+from leadline.verdict.sections import numbers
 from leadline.verdict.sections.section import AskedFigure
 
 WORKS_MIN = 6
@@ -196,7 +197,7 @@ def against_base(figures: Sequence[AskedFigure], base: str, together: Sequence[T
 def _over_all(found: Together, base: str) -> str:
     than = f"{'faster' if found.better else 'slower'} than {base}"
     factor = factor_words(found.factor)
-    return f"Over {found.works} works together {found.target} is {than}: at least {factor}, as their mean."
+    return f"Over {found.works} workloads together {found.target} is {than}: at least {factor} on average."
 
 
 def _rows(figures: Sequence[AskedFigure]) -> list[Comparison]:
@@ -223,41 +224,54 @@ def _together(same: tuple[str, str], names: Sequence[str], base: str) -> str:
 
 
 def _one_target(other: str, base: str, rows: Sequence[Comparison]) -> str:
+    """`fuse is slower than local in 2 of 3 workloads: 5.1x in a (CI 4.2 to 6.0), 2.0x in b (CI …).`"""
     good = usable(rows)
     found = split(good)
+    if len(rows) == 1 and good and numbers.factor_of(row := good[0]):
+        return f"{other} is {_factor_of(row, f'{row.verdict} than {base} in {row.work}')}."
     parts = []
-    for verdict in ("faster", "slower"):
+    for verdict in ("slower", "faster"):
         if found[verdict]:
-            parts.append(
-                f"{verdict} than {base} {_in_works(found[verdict], rows)} ({_bounds(found[verdict])})"
-            )
+            where = _in_works(found[verdict], rows)
+            parts.append(f"{verdict} than {base} {where}: {_named_factors(found[verdict])}")
     if found["same"]:
         same = found["same"]
-        parts.append(f"equivalent within {same[0].margin:.0%} {_in_works(same, rows)}")
+        parts.append(f"equivalent to {base} (within {same[0].margin:.0%}) {_in_works(same, rows)}")
     if found["undecided"]:
         parts.append(f"inconclusive {_in_works(found['undecided'], rows)}")
     if len(rows) > len(good):
         lost = [row for row in rows if row not in good]
-        parts.append(f"not comparable {_in_works(lost, rows)}: INVALID or not run")
+        parts.append(f"not comparable {_in_works(lost, rows)}, which is INVALID or not run")
     return f"{other} is {'; '.join(parts)}."
 
 
+def _factor_of(row: Comparison, words: str) -> str:
+    """`5.1x slower than local in ingest (CI 4.2 to 6.0)`."""
+    factor, _, interval = times(row).partition(" ")
+    return " ".join(filter(None, (factor, words, interval)))
+
+
+def _named_factors(found: Sequence[Comparison]) -> str:
+    """The largest certain difference, and the least of several."""
+    shown = found if len(found) <= _NAMED_FACTORS else (found[0], found[-1])
+    middle = ", ".join(_factor_of(row, f"in {row.work}") for row in shown[:-1])
+    last = _factor_of(shown[-1], f"in {shown[-1].work}")
+    if not middle:
+        return last
+    return f"{middle} to {last}" if len(found) > len(shown) else f"{middle} and {last}"
+
+
+_NAMED_FACTORS = 2
+
+
 def _in_works(found: Sequence[Comparison], every: Sequence[Comparison]) -> str:
-    if len(every) == 1:
-        return f"in {every[0].work}"
-    return f"in {len(found)} of {len(every)} works"
+    if len(every) == 1 or (len(found) == 1 and found[0].verdict in ("undecided", "same")):
+        return f"in {found[0].work}"
+    return f"in {len(found)} of {len(every)} workloads"
 
 
 def _in_all(every: Sequence[Comparison]) -> str:
-    return f"in {every[0].work}" if len(every) == 1 else f"in all {len(every)} works"
-
-
-def _bounds(found: Sequence[Comparison]) -> str:
-    """The largest certain difference, and the least of several."""
-    most, least = found[0], found[-1]
-    if len(found) == 1:
-        return f"{most.work}: {times(most)}"
-    return f"{times(most)} in {most.work}, {times(least)} in {least.work}"
+    return f"in {every[0].work}" if len(every) == 1 else f"in all {len(every)} workloads"
 
 
 def beside_others(figures: Sequence[AskedFigure]) -> str:
@@ -269,10 +283,11 @@ def beside_others(figures: Sequence[AskedFigure]) -> str:
             continue
         kind, job = metric_kind(one.metric), one.work.rpartition(".")[2]
         higher = (found.verdict == "faster") == kind.higher_is_better
-        changed = f"{kind.words} {times(found)} {'higher' if higher else 'lower'}"
-        words = {"undecided": "inconclusive", "same": f"equivalent within {found.margin:.0%}"}
-        said.append((found.least_factor, f"{job} on {one.target}: {words.get(found.verdict, changed)}"))
-    return f"Together with the others, against alone: {clauses(said)}." if said else ""
+        more = f"{'higher' if higher else 'lower'} {kind.words}"
+        changed = f"has {_factor_of(found, more)}"
+        words = {"undecided": "is inconclusive", "same": f"is equivalent within {found.margin:.0%}"}
+        said.append((found.least_factor, f"{job} on {one.target} {words.get(found.verdict, changed)}"))
+    return f"Run together instead of alone: {clauses(said)}." if said else ""
 
 
 def within_target(figures: Sequence[AskedFigure], against: str) -> str:
@@ -282,7 +297,7 @@ def within_target(figures: Sequence[AskedFigure], against: str) -> str:
         for one in figures
         if one.leads and one.comparison and one.comparison.validity not in UNUSABLE
     ]
-    return f"Against {against}: {clauses(said)}." if said else ""
+    return f"Compared with {against}: {clauses(said)}." if said else ""
 
 
 def _outcome(comparison: Comparison) -> str:
@@ -290,7 +305,7 @@ def _outcome(comparison: Comparison) -> str:
         return f"is equivalent within {comparison.margin:.0%}"
     if comparison.verdict == "undecided":
         return "is inconclusive"
-    return f"is {times(comparison)} {comparison.verdict}"
+    return f"is {_factor_of(comparison, comparison.verdict)}"
 
 
 def leaders_of(leaders: Sequence[Leader]) -> str:
@@ -303,9 +318,9 @@ def leaders_of(leaders: Sequence[Leader]) -> str:
     for target, own in sorted(first.items(), key=lambda item: -len(item[1])):
         least = min(own, key=lambda one: one.lead)
         lead = factor_words(least.lead)
-        said.append(f"{target} in {named([one.figure.work for one in own])} (at least {lead})")
+        said.append(f"{target} in {named([one.figure.work for one in own])} (at least {lead} ahead)")
     more = f" and {len(said) - _WAYS} more targets in others" if len(said) > _WAYS else ""
-    parts = [f"First for certain: {'; '.join(said[:_WAYS])}{more}."] if said else []
+    parts = [f"Best: {'; '.join(said[:_WAYS])}{more}."] if said else []
     if all(one.decided for one in leaders):
         return " ".join(parts)
     return " ".join([*parts, *_in_front(leaders)])
@@ -318,15 +333,15 @@ def _in_front(leaders: Sequence[Leader]) -> Iterator[str]:
     ranked = [target for target, _ in front.most_common()]
     if len(front) == len(did) and set(front.values()) == {len(leaders)}:
         where = f"in {leaders[0].figure.work}" if len(leaders) == 1 else _where(len(leaders), len(leaders))
-        yield f"Which is first: inconclusive {where}."
+        yield f"Which is best is inconclusive {where}."
         return
     counted = [_share(front[target], did[target], len(leaders)) for target in ranked[:_COUNTED]]
     shares = [f"{target} in {share}" for target, share in zip(ranked, counted, strict=False)]
     rest = f", {len(ranked) - _COUNTED} more in fewer" if len(ranked) > _COUNTED else ""
-    yield f"First {_in(leaders)}, or not told apart from it: {', '.join(shares)}{rest}."
+    yield f"Best, or not significantly different from it, {_in(leaders)}: {', '.join(shares)}{rest}."
     behind = [target for target in did if target not in front]
     if behind:
-        yield f"Always behind: {named(behind, _COUNTED)}."
+        yield f"Never best: {named(behind, _COUNTED)}."
 
 
 def _share(front: int, did: int, every: int) -> str:
@@ -335,11 +350,11 @@ def _share(front: int, did: int, every: int) -> str:
 
 
 def _in(leaders: Sequence[Leader]) -> str:
-    return f"of {len(leaders)} works" if len(leaders) > 1 else f"in {leaders[0].figure.work}"
+    return f"of {len(leaders)} workloads" if len(leaders) > 1 else f"in {leaders[0].figure.work}"
 
 
 def _where(count: int, every: int) -> str:
-    return f"in all {every} works" if count == every else f"in {count} of {every} works"
+    return f"in all {every} workloads" if count == every else f"in {count} of {every} workloads"
 
 
 def figures_alone(figures: Sequence[AskedFigure]) -> str:
@@ -360,7 +375,7 @@ def figures_alone(figures: Sequence[AskedFigure]) -> str:
             ends = f"{_value_words(own[0])} ({own[0].work}) to {_value_words(own[-1])} ({own[-1].work})"
             parts.append(f"{ends}" if len(own) > 1 else f"{_value_words(own[0])} in {own[0].work}")
     lost = len(every) - len(shown)
-    rest = f" {lost} of {len(every)} works have no figure to use." if lost else ""
+    rest = f" {lost} of {len(every)} workloads have no value to use." if lost else ""
     return f"{target} gives {', '.join(parts)}.{rest}"
 
 

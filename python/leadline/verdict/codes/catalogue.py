@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import cache
+from typing import Literal
 
 from leadline.knowledge.tables import entries, text_of
 from leadline.verdict.model import Code, State
@@ -11,7 +12,10 @@ from leadline.verdict.model import Code, State
 
 @dataclass(frozen=True)
 class CodeKind:
-    """One entry of `codes.yaml`. `remedies` are for results that `remedy` does not fit, by their maker."""
+    """One entry of `codes.yaml`. `remedies` are for results that `remedy` does not fit, by their maker.
+
+    `moves` says how what is measured may err, empty where nothing is known of it.
+    """
 
     name: str
     state: State
@@ -22,6 +26,7 @@ class CodeKind:
     thresholds: dict[str, int | float] = field(default_factory=dict)
     remedies: dict[str, str] = field(default_factory=dict)
     since: str | None = None
+    moves: Literal["raises", "lowers", "scatters", ""] = ""
 
     def fire(self, evidence: str, *, worse: bool = False, of: str = "") -> Code:
         """This code with what was seen; `worse` for its second threshold, `of` what made the result."""

@@ -20,6 +20,7 @@ class AskedFigure:
 
     `work` is the name of its row: with the operation or the metric, where a work is asked for several.
     `leads`: the work is asked for it; else it explains what leads, as the stages of a pipeline do.
+    `footnoted`: no doubt about it can change what the answer says of it.
     """
 
     work: str
@@ -31,14 +32,16 @@ class AskedFigure:
     comparison: Comparison | None = None
     leads: bool = True
     higher_is_better: bool = True
+    footnoted: bool = False
 
 
 @dataclass(frozen=True)
 class NextStep:
-    """What to do next, and how long that takes where it is known."""
+    """What to do next, and how long that takes where it is known. `first`: nothing helps before it."""
 
     text: str
     seconds: float | None = None
+    first: bool = False
 
 
 @dataclass(frozen=True)
@@ -47,7 +50,8 @@ class StudyAnswer:
     screen, and without them has the picture, too.
 
     `run_seconds` is how long the study took, where it is known. `said` are sentences below the answer, the
-    most important first; `sound` is what is said of one that nothing casts doubt on.
+    most important first; `sound` is what is said of one that nothing casts doubt on. `footnotes` are validity
+    codes that cannot change the answer.
     """
 
     question: str
@@ -59,6 +63,7 @@ class StudyAnswer:
     run_seconds: float | None = None
     said: tuple[str, ...] = ()
     sound: str = ""
+    footnotes: tuple[str, ...] = ()
 
 
 _NOTE = "One trial of each target on one scale of time: a bar for each operation, from its start to its end."
