@@ -11,7 +11,7 @@ from leadline.verdict.diagnosis.budget import PARTS
 from leadline.verdict.diagnosis.causes import FIGURES, CauseEntry, causes
 
 PAGE = Path(__file__).parent.parent / "docs" / "diagnosis.md"
-_SHARES = {"time": "of a request's time", "full": "how full", "part": "the part of the time in which it held"}
+_SHARES = {"time": "of a request's time", "full": "utilization", "part": "of the measured time"}
 BEGIN, END = "<!-- made by tools/diagnosis_page.py: {} -->", "<!-- end -->"
 
 
@@ -34,8 +34,8 @@ def _causes() -> Iterator[str]:
         yield ""
         yield f"- Seen: `{_seen(cause)}`" + (f"; needs {', '.join(f'`{name}`' for name in cause.needs)}.")
         yield f"- Share: {_share(cause)}"
-        yield f"- To be sure: {cause.experiment}"
-        yield f"- Remedy: {cause.remedy} Price: {cause.price}. Source: {cause.source}."
+        yield f"- To verify: {cause.experiment}"
+        yield f"- Remedy: {cause.remedy} Trade-off: {cause.price}. Source: {cause.source}."
         yield ""
 
 

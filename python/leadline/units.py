@@ -210,7 +210,7 @@ def _end(ratio: float) -> str:
     """As many digits as `format_times` has. No row of zeros: below a thousandth it is said by its inverse."""
     if ratio < 0.001:
         return f"1 / {format_number(1 / ratio)}"
-    return format_number(ratio, 3 if 0.95 < ratio < 1.995 else 2)
+    return format_number(ratio, 3 if 0.1 <= ratio < 1.995 else 2)
 
 
 _ONE_ENDED = 10.0

@@ -75,7 +75,7 @@ def test_twice_as_many_at_once_are_twice_as_fast_where_nothing_is_full(
     leadline: Command, slow: SlowMount, result: Path, tmp_path: Path
 ) -> None:
     said = active(leadline, result, tmp_path)
-    assert "2 jobs in place of 1" in said
+    assert "2 jobs instead of 1" in said
     assert "For: latency_bound" in said
     assert "Against: latency_bound" not in said
     cells = {cell["id"] for cell in show(leadline, tmp_path / "e")["cells"]}

@@ -35,7 +35,7 @@ def test_the_answer_is_first_then_each_cell_has_a_line_and_one_cell_a_screen(
     leadline: Command, result: Path
 ) -> None:
     lines = leadline("diagnose", str(result)).stdout.splitlines()
-    assert lines[0].startswith("nothing, 2 cells, bound by: ")
+    assert lines[0].startswith("nothing, 2 cells. Bottleneck: ")
     table = [line for line in lines[lines.index("") + 1 :] if not line.startswith(" ")]
     assert [line.split()[0] for line in table[:3]] == ["cell", "nothing.busy", "nothing.slow"]
     assert max(len(line) for line in lines if not line.startswith("  leadline ")) <= 100

@@ -116,7 +116,7 @@ def test_every_report_has_the_line_the_picture_and_the_evidence() -> None:
         assert "Widen that link" in text
     page = render(findings, "html")
     assert 'data-chart="places-0"' in page
-    assert '<a href="#bounds">Bounds</a>' in page
+    assert '<a href="#bounds">Bottlenecks</a>' in page
     assert "this bounds it" in page
     found = json.loads(render(findings, "json"))["bounds"]["cells"][0]
     assert found["named"][0]["cause"] == "link_full"
@@ -126,7 +126,7 @@ def test_every_report_has_the_line_the_picture_and_the_evidence() -> None:
 
 def test_no_figure_of_an_invalid_cell_is_without_the_word() -> None:
     text = render(with_bounds(cell("w", FULL, invalid=True)), "md")
-    for words in ("INVALID 9.54 MiB/s", "INVALID 50 %", "INVALID a full link", "INVALID bound by"):
+    for words in ("INVALID 9.54 MiB/s", "INVALID 50 %", "INVALID a full link", "INVALID bottleneck: "):
         assert words in text
 
 
@@ -134,7 +134,7 @@ def test_of_many_cells_a_few_have_pictures_and_each_cause_is_among_them() -> Non
     many = [cell(f"w{number}", FULL) for number in range(50)] + [cell("late", STOPPED)]
     page = render(with_bounds(*many), "html")
     assert page.count('data-chart="places-') == PICTURES_MAX
-    assert "a.late" in page.partition("The way of a cell")[2]
+    assert "a.late" in page.partition("The I/O path of a cell")[2]
     assert "6 of 51 cells" in page
 
 

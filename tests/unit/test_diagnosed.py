@@ -85,9 +85,7 @@ def test_a_cause_that_nothing_measures_is_present_and_stands_after_what_is_measu
     assert [one.entry.name for one in found.named] == ["link_full", "snaptrim", "mds_cache"]
     assert [one.share is None for one in found.named] == [False, True, True]
     assert [one.held for one in found.named] == [3, 3, 2]
-    assert found.words.endswith(
-        "snapshots that are removed (present) and the metadata server's cache (present)"
-    )
+    assert found.words.endswith("snapshot trimming (present) and the metadata server's cache (present)")
     for one in found_json(found)["named"]:
         assert (one["share"] is None) == (one["share_kind"] is None) == bool(one["measured_by"])
 
@@ -562,12 +560,12 @@ def test_in_flight_is_no_ceiling_where_requests_are_cut_into_pieces() -> None:
     def allowed(pieces: float, **changes: float) -> list[tuple[float, str]]:
         samples = Samples.of_rows(row, rows(("ceph", "osd.1", "operations_written", 100.0 * pieces)))
         found = ceilings(row, samples, {**figures, **changes}, facts)
-        return [(round(one.bytes_per_s), one.by.rpartition(" its ")[2]) for one in found]
+        return [(round(one.bytes_per_s), one.by.partition(" latency of ")[2]) for one in found]
 
-    assert allowed(1.0, osd_s=0.002) == [(16 * 4096 * 500, "OSD needs")]
+    assert allowed(1.0, osd_s=0.002) == [(16 * 4096 * 500, "an OSD")]
     assert allowed(8.0, osd_s=0.002) == []
     device = {"device_request_s": 0.004, "device_request_bytes": 4096.0, "device_carried": 1.0}
-    assert allowed(1.0, **device) == [(16 * 4096 * 250, "device needs")]
+    assert allowed(1.0, **device) == [(16 * 4096 * 250, "the device")]
     assert allowed(1.0, **{**device, "device_request_bytes": 1024.0}) == []
     assert allowed(1.0, **{**device, "device_carried": 0.1}) == []
 

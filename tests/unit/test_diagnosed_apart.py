@@ -24,14 +24,16 @@ def test_on_a_busy_host_the_next_limit_is_named_apart_from_the_load_of_others() 
     found = diagnose([busy, busy, busy])
     assert [one.entry.name for one in found.named] == ["others_here"]
     assert [one.entry.name for one in found.apart] == ["latency_bound"]
-    words = "others who use this host (60 %); without other processes: too little in flight (99 %)"
+    words = (
+        "other processes on this host (60 %); without other processes: too few outstanding requests (99 %)"
+    )
     assert found.words == words
 
 
 def test_where_nobody_can_tell_for_others_the_limit_without_them_is_named() -> None:
     waiting = {"in_flight": 7.9, "asked": 8.0, "latency_s": 0.002}
     found = diagnose([{**figures(other_cpu_share=0.5, cpu_busy_share=0.75), **waiting}])
-    assert (found.outcome, found.words.partition(";")[0]) == ("undecided", "cannot tell")
+    assert (found.outcome, found.words.partition(";")[0]) == ("undecided", "unknown")
     assert [one.entry.name for one in found.apart] == ["latency_bound"]
 
 

@@ -197,7 +197,7 @@ def test_one_bar_has_a_letter_for_each_segment() -> None:
     assert bar == "a" * 20 + "b" * 4 + "c" * 6 + "d" * 2 + "e" * 2 + "f" * 4 + "g" * 18 + "." * 4
     assert said[0] == "a client queue and daemon 10.0 ms, 33 %"
     assert said[-1] == ". unexplained rest 2.00 ms, 7 %"
-    assert unseen == "Not observed by itself: OSD, dispatch queue."
+    assert unseen == "Not observed separately: OSD, dispatch queue."
 
 
 def test_reports_and_json_have_it() -> None:

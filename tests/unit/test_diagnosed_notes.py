@@ -24,9 +24,9 @@ def test_of_a_whole_cell_nothing_is_said() -> None:
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        ({"count": 1}, "One trial only"),
-        ({"sampled": 0}, "Nothing was sampled"),
-        ({"samples_missed": 2}, "samples or more is missing"),
+        ({"count": 1}, "one trial only"),
+        ({"sampled": 0}, "no samples of"),
+        ({"samples_missed": 2}, "20 % or more of the samples are missing"),
         (
             {"reasons": json.dumps({"osd_read_bytes": "the counter went backwards; its daemon restarted"})},
             "daemon restarted",

@@ -249,7 +249,7 @@ def test_where_a_difference_is_found_at_least_says_its_nearer_end() -> None:
     [
         (1.12, 1.31, "1.12 to 1.31"),
         (8.1, 700.0, "at least 8.1"),
-        (1e-9, 0.12, "at most 0.12"),
+        (1e-9, 0.12, "at most 0.120"),
         (3.6e-8, 36_700_000.0, "unbounded"),
         (0.0, 2.0, "unbounded"),
         (0.02, 3.0, "0.020 to 3.0"),

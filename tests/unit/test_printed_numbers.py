@@ -42,7 +42,7 @@ def test_what_is_neither_faster_nor_slower_keeps_the_interval_of_the_ratio() -> 
     same = replace(SLOWER, ratio=0.99, low=0.97, high=1.02, verdict="same")
     assert numbers.compared(same) == "equivalent (95 % CI 0.970 to 1.02, 5 blocks)"
     open_ = replace(SLOWER, ratio=0.9, low=0.5, high=1.6, verdict="undecided")
-    assert numbers.compared(open_) == "inconclusive (95 % CI 0.50 to 1.60, 5 blocks)"
+    assert numbers.compared(open_) == "inconclusive (95 % CI 0.500 to 1.60, 5 blocks)"
 
 
 def test_without_an_interval_the_reason_is_given() -> None:

@@ -50,7 +50,7 @@ def test_defaults_and_the_format_are_those_of_the_page() -> None:
     assert f"`{FORMAT}`" in PAGE
     assert f"(`--blocks`, {options()['--blocks'].default})" in PAGE
     assert options()["--delay"].default == "200us,1ms"
-    assert "(`--delay`,\n200 µs and 1 ms)" in PAGE
+    assert "(`--delay`,\n200 us and 1 ms)" in PAGE
     assert PLAIN_RUNS == 2
     assert "has two runs without delay" in PAGE
 

@@ -153,7 +153,7 @@ def test_places_with_the_same_to_say_are_one_row() -> None:
 
 
 def test_what_has_a_grave_price_is_not_proposed_for_a_first_proof() -> None:
-    cause = Finding("client_cache_full", "the client's write cache, which is full", "", "", share=0.5)
+    cause = Finding("client_cache_full", "a full write cache of the client", "", "", share=0.5)
     found = audited(
         seen("client_oc_max_dirty", "104857600"), seen("client_oc_size", "209715200"), causes=[cause]
     )

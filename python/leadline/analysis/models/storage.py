@@ -206,8 +206,8 @@ def coded_rate(
     seconds = protection.shards * write_s + reads * read_s
     longer = protection.shards * write_s + 2 * reads * read_s
     formula = (
-        f"{devices} devices / ({protection.shards} x {write_s * 1e6:.0f} µs for {format_size(shard)} +"
-        f" {reads:.3g} to {2 * reads:.3g} reads x {read_s * 1e6:.0f} µs)"
+        f"{devices} devices / ({protection.shards} x {write_s * 1e6:.0f} us for {format_size(shard)} +"
+        f" {reads:.3g} to {2 * reads:.3g} reads x {read_s * 1e6:.0f} us)"
     )
     return Computed("writes, erasure-coded", devices / longer, devices / seconds, "1/s", formula)
 

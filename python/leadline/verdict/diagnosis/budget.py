@@ -36,7 +36,7 @@ class BudgetPart:
     on: str = ""
 
 
-_OSD_TELL = "a key for which `ceph tell osd.0 perf dump` answers, and one operation of OSDs for each request"
+_OSD_TELL = "a key for which `ceph tell osd.0 perf dump` answers, and one OSD operation for each request"
 PARTS = (
     BudgetPart(
         "client",
@@ -51,7 +51,7 @@ PARTS = (
         "network, both ways",
         "round_trip_least_s; queues on the way, and what a large request needs beyond, are in the rest",
         "TCP_INFO of this host's connections to the servers: tcpi_min_rtt",
-        "root, whose looks at TCP_INFO show round trips",
+        "root, who can read round trips from TCP_INFO",
         "network",
     ),
     BudgetPart(
@@ -67,7 +67,7 @@ PARTS = (
         "metadata server",
         "mds_reply_s * mds_requests_per_s / metadata_operations_per_s",
         "reply_latency and handle_client_request of the perf dump, for metadata operations alone",
-        "a key for which `ceph tell mds.0 perf dump` answers, and no other client that asks it",
+        "a key for which `ceph tell mds.0 perf dump` answers, and no other client of that server",
         "mds",
     ),
     BudgetPart(
@@ -75,7 +75,7 @@ PARTS = (
         "OSD, dispatch queue",
         "osd_dispatch_s of reads from copies: of any other load it counts operations of peers, too",
         "op_before_queue_op_lat of the perf dump",
-        "a load of reads alone, from copies; of others it lies in the queue",
+        "a load of reads only, from copies; of other loads the queue includes it",
         "osd",
     ),
     BudgetPart(
@@ -198,7 +198,7 @@ def bar_of(budget: LatencyBudget, width: int = BAR_LETTERS) -> tuple[str, tuple[
         bar += letter * (round(at * width) - len(bar))
         if one.seconds is not None and (one.seconds.value > 0 or one.name == REST):
             said.append(f"{letter} {one.title} {_words(one.seconds)}, {100 * (one.share or 0.0):.0f} %")
-    unseen = f"Not observed by itself: {', '.join(one.title for one in budget.unseen)}."
+    unseen = f"Not observed separately: {', '.join(one.title for one in budget.unseen)}."
     return bar, tuple(said), unseen if budget.unseen else ""
 
 
@@ -206,7 +206,7 @@ def nothing_seen(budget: LatencyBudget) -> str:
     """What would show a part, where all of the time is unexplained and a bar says nothing; else ""."""
     if len(budget.seen) > 1:
         return ""
-    return f"No part of it was observed by itself. What would show one: {budget.unseen[0].shown_by}."
+    return f"No part of it was observed separately. To see one, use {budget.unseen[0].shown_by}."
 
 
 def _words(seconds: Estimate) -> str:

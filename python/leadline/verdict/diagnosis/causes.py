@@ -36,8 +36,8 @@ FIGURES: dict[str, str] = {
     "metadata_operations_per_s": "their number a second",
     "submission_share": "of it what the call of submission took",
     "sync_latency_s": "mean latency of syncs",
-    "asked": "operations that the work asks to have in flight, on all hosts",
-    "in_flight": "operations in flight on average: rate times latency (Little)",
+    "asked": "outstanding operations that the workload asks for, on all hosts",
+    "in_flight": "outstanding operations on average: rate times latency (Little's law)",
     "engine_share": "the load generator's busiest thread, of a core",
     "no_room": "1 where an operation failed for lack of room or by a quota",
     "unfinished": "1 where the trial did not end as it should",
@@ -58,7 +58,7 @@ FIGURES: dict[str, str] = {
     "groups_per_osd": "placement groups of the cluster for each OSD",
     "transfer_bytes": "the most that a mount asks its server for at once (rsize, wsize)",
     "server_connections": "TCP connections of an NFS mount (nconnect)",
-    "behind_server": "1 where a gateway answers, whose own work is in no figure",
+    "behind_server": "1 where a gateway answers, whose own time no metric has",
     "cpu_share": "all CPUs of this host, busy; of several hosts the busiest",
     "core_share": "its busiest CPU",
     "steal_share": "CPU time that the hypervisor withheld",
@@ -79,7 +79,7 @@ FIGURES: dict[str, str] = {
     "client_thread": "busiest thread of ceph-fuse",
     "client_thread_share": "what it used of a core",
     "client_cores": "cores that ceph-fuse used",
-    "client_in_flight": "operations that ceph-fuse had sent and were not answered",
+    "client_in_flight": "operations that ceph-fuse had sent and that were not answered",
     "client_in_flight_bytes": "their bytes",
     "client_blocked_per_s": "bytes a second that writes waited for room in ceph-fuse's cache",
     "client_resent_per_s": "operations a second that it sent again",
@@ -100,7 +100,7 @@ FIGURES: dict[str, str] = {
     "round_trip_s": "median round trip of this host's connections to the servers (TCP); it has what servers"
     " wait before they answer, up to 40 ms",
     "round_trip_least_s": "the same of the least in five minutes of each connection",
-    "unanswered_share": "looks at which a connection had sent twice or more in a row without an answer",
+    "unanswered_share": "samples in which a connection had sent two times or more in a row without an answer",
     "unanswered_at": "where that was most: here, or the network of this daemon",
     "connections_per_s": "connections a second that the OSD with the most made anew, without those that a"
     " trial opens; where OSDs are elsewhere the least of that and of what this host made",
@@ -127,7 +127,7 @@ FIGURES: dict[str, str] = {
     "osd_queue_part": "of the slowest operations' time the part in a queue (op tracker)",
     "osd_peers_part": "of it waiting for peers",
     "recovery_per_s": "bytes a second of recovery",
-    "slow_osd": "the OSD that takes longest beside the others",
+    "slow_osd": "the OSD that is slowest compared with the others",
     "slow_osd_factor": "how many times the median of the others",
     "slow_osd_commit_s": "its mean time to make a write durable",
     "slow_osd_kv_sync_s": "of it in its log's flush",
@@ -135,11 +135,11 @@ FIGURES: dict[str, str] = {
     "slow_osd_kv_commit_s": "of it in the commit of its log",
     "loaded_osd": "the OSD with the most reads and writes of clients",
     "loaded_osd_factor": "how many times its even part",
-    "chance_factor": "what chance alone may give one OSD, by the number of the work's objects",
+    "chance_factor": "what chance alone may give one OSD, by the number of the workload's objects",
     "last_osd": "the OSD that writes most often wait for when all others have done their part",
     "last_osd_share": "in which share of the writes",
     "last_others_share": "the same of the median other OSD",
-    "operations_joined": "writes in flight whose parts were found by their request id, in all looks",
+    "operations_joined": "outstanding writes whose parts were found by their request id, in all samples",
     **{
         name.format(daemon): words.format(title)
         for daemon, title in _DAEMONS.items()
@@ -155,7 +155,7 @@ FIGURES: dict[str, str] = {
         }.items()
     },
     "blocked_osd": "the OSD that waited for its device most",
-    "blocked_osd_share": "the share of looks at which one of its threads did",
+    "blocked_osd_share": "the share of samples in which one of its threads did",
     "blocked_others_share": "the same of the median other OSD",
     "logging_osd": "the OSD that spends most on its own log",
     "logging_share": "of its CPU time what the thread of its log took",
@@ -210,7 +210,7 @@ class CauseEntry:
     - `place`: where on the way it is, the name of its file.
     - `told`: direct, where a counter says it by itself; full, where something is used up; rest, what is left
       where neither holds, and named only then; aside, a state for which nothing says that requests wait.
-    - `title`: in a few words, as it reads after "bound by"; `means`: what goes on.
+    - `title`: in a few words, as it reads after "bottleneck:"; `means`: what goes on.
     - `needs`: figures without which nobody can tell: where one was not observable the cause is left open.
     - `seen`: a condition in SQL on the figures, with `$thresholds`; `against`: words and a condition each.
     - `share`: an expression without constants, 0 to 1; `share_kind`: `time`, the part of a request's time;
@@ -220,7 +220,7 @@ class CauseEntry:
     - `evidence`: what was seen; figures print as count, size, share, percent, latency, decimal, rate.
     - `experiment`: what decides where it is not sure; `predicts`: by how much the rate would change in those
       that `--active` makes, or `rest`: to what the time is without this part.
-    - `remedy`: what to change, and its `price`; `source`: where that is known from.
+    - `remedy`: what to change, and its trade-off (`price`); `source`: where that is known from.
     - `which`: the figure that names what it is, such as an OSD: trials must name the same.
     - `every_device`: the devices of all OSDs are used up alike, so that more of them give more.
     """

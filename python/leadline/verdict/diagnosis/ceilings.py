@@ -92,18 +92,18 @@ def ceilings(trial: TrialRow, samples: Samples, figures: Figures, facts: TargetF
 
 
 def _in_flight(samples: Samples, figures: Figures) -> Iterator[Ceiling]:
-    """What is in flight, each for as long as the storage itself needs for it.
+    """The queue depth over the time that the storage itself needs for a request.
 
-    Not where a client cuts requests into pieces: nobody knows how many of them it could have on their way.
+    Not where a client cuts requests into pieces: nobody knows how many of them could be outstanding.
     """
     asked, size, rate = figures["asked"], figures["request_bytes"], figures["operations_per_s"]
     if not isinstance(asked, float) or not isinstance(size, float) or not isinstance(rate, float):
         return
     osd_s, device_s = figures["osd_s"], figures["device_request_s"]
-    each = f"{asked:.0f} in flight, each for as long as its"
+    depth = f"a queue depth of {asked:.0f}, and the latency of"
     parts = [samples.total("ceph", "osd.", f"operations_{way}") or 0.0 for way in ("read", "written")]
     if isinstance(osd_s, float) and osd_s > 0 and sum(parts) <= _WHOLE * rate:
-        yield Ceiling(asked * size / osd_s, f"{each} OSD needs")
+        yield Ceiling(asked * size / osd_s, f"{depth} an OSD")
     at_device, carried = figures["device_request_bytes"], figures["device_carried"]
     if (
         isinstance(device_s, float)
@@ -113,7 +113,7 @@ def _in_flight(samples: Samples, figures: Figures) -> Iterator[Ceiling]:
         and at_device * _WHOLE >= size
         and carried * _WHOLE >= 1
     ):
-        yield Ceiling(asked * size / device_s, f"{each} device needs")
+        yield Ceiling(asked * size / device_s, f"{depth} the device")
 
 
 def _busiest_client(samples: Samples, rates: dict[str, float]) -> str | None:

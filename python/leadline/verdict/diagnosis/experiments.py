@@ -76,7 +76,7 @@ def possible(job: Mapping[str, Any], kind: str, beside: str | None = None) -> It
     metric = "iops"
     jobs = int(job.get("numjobs") or 1)
     if kind == "metadata":
-        yield Experiment("depth", f"{2 * jobs} jobs in place of {jobs}", {"numjobs": 2 * jobs}, metric)
+        yield Experiment("depth", f"{2 * jobs} jobs instead of {jobs}", {"numjobs": 2 * jobs}, metric)
     elif kind == "io":
         yield from _of_io(job, jobs)
         metric = "bandwidth"
@@ -90,16 +90,16 @@ def _of_io(job: Mapping[str, Any], jobs: int) -> Iterator[Experiment]:
     depth, block = int(job["iodepth"]), int(job["bs"])
     rate = "bandwidth"
     if depth == 1 and job["engine"] in ("psync", "mmap"):
-        words = f"{2 * jobs} jobs in place of {jobs}"
+        words = f"{2 * jobs} jobs instead of {jobs}"
         yield Experiment("depth", words, {"numjobs": 2 * jobs}, rate)
     else:
-        words = f"iodepth {2 * depth} in place of {depth}"
+        words = f"iodepth {2 * depth} instead of {depth}"
         yield Experiment("depth", words, {"iodepth": 2 * depth}, rate)
     if depth > 1:
-        words = f"{2 * jobs} jobs of iodepth {depth // 2} in place of {jobs} of {depth}"
+        words = f"{2 * jobs} jobs of iodepth {depth // 2} instead of {jobs} of {depth}"
         yield Experiment("jobs", words, {"numjobs": 2 * jobs, "iodepth": depth // 2}, rate)
     if job.get("bssplit") is None and 2 * block <= min(_BLOCK_BYTES_MAX, int(job["size"])):
-        yield Experiment("block", f"bs {2 * block} in place of {block}", {"bs": 2 * block}, rate)
+        yield Experiment("block", f"bs {2 * block} instead of {block}", {"bs": 2 * block}, rate)
     if job.get("fsync") or job.get("fdatasync"):
         yield Experiment("syncs", "no sync until the end", {"fsync": 0, "fdatasync": 0}, rate)
 

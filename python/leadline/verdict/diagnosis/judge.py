@@ -94,10 +94,10 @@ class Diagnosed:
 
     @property
     def words(self) -> str:
-        """By what it is bound, with the share of each."""
+        """The bottleneck, with the share of each cause."""
         if self.outcome == "unusable":
-            return "no trial to judge by"
-        said = titled(self.named) if self.named else "cannot tell"
+            return "no usable trial"
+        said = titled(self.named) if self.named else "unknown"
         if not self.apart:
             return said
         return f"{said}; without other processes: {titled(self.apart)}"

@@ -62,7 +62,7 @@ def _of_process(kind: str) -> tuple[_Wait, ...]:
         _Wait(
             f"{kind}_stopped_share",
             _LITTLE,
-            f"{{{kind}_stopped}} stood still for {{{kind}_stopped_share:share}} of the time",
+            f"{{{kind}_stopped}} was stopped {{{kind}_stopped_share:share}} of the time",
         ),
     )
 
@@ -70,9 +70,9 @@ def _of_process(kind: str) -> tuple[_Wait, ...]:
 _PARTS = (
     _PartOfWay(
         "load",
-        "the work itself",
+        "the workload itself",
         None,
-        (_Wait("in_flight", 0.0, "{in_flight:decimal} operations in flight"),),
+        (_Wait("in_flight", 0.0, "{in_flight:decimal} requests outstanding"),),
         ("asked",),
     ),
     _PartOfWay(
@@ -86,8 +86,8 @@ _PARTS = (
         "client daemon, busiest thread",
         "client_thread_share",
         (
-            _Wait("client_in_flight", 0.0, "{client_in_flight:decimal} operations sent, not answered"),
-            _Wait("client_blocked_per_s", 1.0, "{client_blocked_per_s:rate} waited for room in its cache"),
+            _Wait("client_in_flight", 0.0, "{client_in_flight:decimal} requests outstanding at the servers"),
+            _Wait("client_blocked_per_s", 1.0, "{client_blocked_per_s:rate} waited for space in its cache"),
         ),
         on="osd",
     ),
@@ -96,11 +96,11 @@ _PARTS = (
         "this host's CPUs",
         "cpu_share",
         (
-            _Wait("steal_share", _LITTLE, "{steal_share:share} withheld by the hypervisor"),
+            _Wait("steal_share", _LITTLE, "{steal_share:share} taken by the hypervisor"),
             _Wait(
                 "memory_stalled_share",
                 _LITTLE,
-                "all waited for memory {memory_stalled_share:share} of the time",
+                "all tasks waited for memory {memory_stalled_share:share} of the time",
             ),
         ),
     ),
@@ -108,7 +108,7 @@ _PARTS = (
         "network",
         "fullest port",
         "port_share",
-        (_Wait("resent_share", 0.0005, "{resent_share:percent} was sent again, at {resent_at}"),),
+        (_Wait("resent_share", 0.0005, "{resent_share:percent} was retransmitted, at {resent_at}"),),
         ("ports_share",),
         on="network",
     ),
@@ -117,7 +117,7 @@ _PARTS = (
         "link of this host",
         "link_share",
         (
-            _Wait("unanswered_share", _LITTLE, "{unanswered_share:share} of the looks without an answer"),
+            _Wait("unanswered_share", _LITTLE, "{unanswered_share:share} of the samples without an answer"),
             _Wait("receiver_full_share", _LITTLE, "receiver full {receiver_full_share:share} of the time"),
             _Wait("link_faults_per_s", 0.05, "{link_faults_per_s:decimal} errors and drops a second"),
         ),
@@ -141,7 +141,7 @@ _PARTS = (
         "devices of the OSDs",
         "",
         (
-            _Wait("osd_aio_wait_s", 0.0, "{osd_aio_wait_s:latency} of a write waits for data"),
+            _Wait("osd_aio_wait_s", 0.0, "{osd_aio_wait_s:latency} of a write waits for the data device"),
             _Wait("osd_kv_sync_s", 0.0, "{osd_kv_sync_s:latency} for the log"),
             _Wait("blocked_osd_share", _LITTLE, "{blocked_osd} waits {blocked_osd_share:share} of the time"),
         ),
@@ -156,13 +156,13 @@ _PARTS = (
     ),
     _PartOfWay(
         "cluster",
-        "what goes on beside",
+        "the cluster as a whole",
         None,
         (
             _Wait("osds_down", 1.0, "{osds_down:count} OSDs down"),
             _Wait("recovery_per_s", 1.0, "{recovery_per_s:rate} of recovery"),
             _Wait("pgs_scrubbing", 1.0, "{pgs_scrubbing:count} groups scrubbed"),
-            _Wait("pgs_snaptrim", 1.0, "{pgs_snaptrim:count} groups remove snapshots"),
+            _Wait("pgs_snaptrim", 1.0, "{pgs_snaptrim:count} groups trimmed snapshots"),
         ),
     ),
 )

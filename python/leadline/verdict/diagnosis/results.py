@@ -21,6 +21,7 @@ from leadline.store.by_host import sample_lines_by_host
 from leadline.store.reader import Result, require_cells
 from leadline.store.tables import SeriesRow, TrialRow
 from leadline.study.target import TargetFacts
+from leadline.units import format_count
 from leadline.verdict.cells import judge_cells
 from leadline.verdict.diagnosis.causes import CauseEntry, CauseInTrial, applying, judged, of_itself
 from leadline.verdict.diagnosis.ceilings import RateCeilings, TrialSeen, ceilings, should_of
@@ -149,21 +150,21 @@ def notes_of(trials: Sequence[TrialRow], sampled: Sequence[int]) -> tuple[str, .
 
 def _notes(trials: Sequence[TrialRow], sampled: Sequence[int]) -> Iterator[str]:
     if len(trials) == 1:
-        yield "One trial only: how much it scatters is not known."
+        yield "There is one trial only: the variation between trials is unknown."
     blind = [trial.trial for trial, count in zip(trials, sampled, strict=True) if not count]
     if blind:
-        yield f"Nothing was sampled in {_named(blind)}: judged by totals alone."
+        yield f"Observers have no samples of {_named(blind)}: only totals are used."
     gaps = [
         trial.trial
         for trial in trials
         if trial.samples_due and (trial.samples_missed or 0) >= _GAPS * trial.samples_due
     ]
     if gaps:
-        yield f"A fifth of the samples or more is missing in {_named(gaps)}."
+        yield f"20 % or more of the samples are missing in {_named(gaps)}."
     reasons = {trial.trial: list(json.loads(trial.reasons or "{}").values()) for trial in trials}
     anew = [name for name, said in reasons.items() if any(_BEGAN_ANEW in str(words) for words in said)]
     if anew:
-        yield f"A daemon restarted in {_named(anew)}: what its counters tell of that time is left out."
+        yield f"A daemon restarted in {_named(anew)}: its counters of that time are left out."
     others = [name for name, said in reasons.items() if any(str(words).startswith(_OTHERS) for words in said)]
     if others:
         words = "answered at its end than at its start: their counters are left out"
@@ -172,7 +173,7 @@ def _notes(trials: Sequence[TrialRow], sampled: Sequence[int]) -> Iterator[str]:
 
 def _named(trials: Sequence[str]) -> str:
     shown = ", ".join(trials[:3])
-    return shown if len(trials) <= 3 else f"{shown} and {len(trials) - 3} more trials"
+    return shown if len(trials) <= 3 else f"{shown} and {format_count(len(trials) - 3, 'more trial')}"
 
 
 # An INVALID cell's rate is not to be used; that does not make what was seen of it wrong, but for these.
@@ -301,9 +302,9 @@ def by_target(cells: Sequence[CellDiagnosed]) -> Iterator[str]:
         found = [[one for one in first if one and one.entry.name == name] for name in causes]
         parts = [f"{_title(of_cause)} in {len(of_cause)}" for of_cause in found]
         unknown = first.count(None)
-        parts += [f"not known in {unknown}"] if unknown else []
-        count = "1 cell" if len(first) == 1 else f"{len(first)} cells"
-        yield f"{' and '.join(targets)}, {count}, bound by: {', '.join(parts) or 'each something else'}."
+        parts += [f"unknown in {unknown}"] if unknown else []
+        count = format_count(len(first), "cell")
+        yield f"{' and '.join(targets)}, {count}. Bottleneck: {', '.join(parts) or 'different in each cell'}."
         for of_cause in found:
             yield f"  {of_cause[0].entry.means} Remedy: {of_cause[0].entry.remedy}"
 

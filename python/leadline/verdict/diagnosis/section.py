@@ -1,5 +1,5 @@
-"""What bounds each cell, as reports and documents have it: a line each, the way of some as a picture, what
-nobody could rule out, and the values of `leadline diagnose --json` (leadline.diagnosis/1).
+"""The bottleneck of each cell, as reports and documents have it: a line each, the I/O path of some as a
+picture, the causes that cannot be ruled out, and the values of `diagnose --json` (leadline.diagnosis/1).
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from statistics import fmean
 from typing import Any
 
-from leadline.units import format_latency, format_rate
+from leadline.units import format_count, format_latency, format_rate
 from leadline.verdict.diagnosis.budget import LatencyBudget, bar_of, nothing_seen
 from leadline.verdict.diagnosis.ceilings import RateCeilings
 from leadline.verdict.diagnosis.judge import CauseNamed, CauseOpen, Diagnosed
@@ -40,7 +40,7 @@ _STEPS: tuple[tuple[tuple[str, ...], str], ...] = (
     ),
     (
         ("link_share", "faster_link_factor", "half_duplex"),
-        "Run `ethtool` on the interface towards the servers. A virtual interface has no speed.",
+        "Run `ethtool` on the interface to the servers. A virtual interface has no speed.",
     ),
     (("unanswered_", "receiver_full_"), "Run leadline as root, with trials of 10 s or more."),
     (
@@ -95,12 +95,12 @@ _STEPS: tuple[tuple[tuple[str, ...], str], ...] = (
     (("transfer_bytes", "server_connections"), "Run `nfsstat -m`: this mount does not show its options."),
     (
         ("governor", "wake_s", "memory_nodes", "addresses_translated"),
-        "Ask who runs the machine below: a virtual machine does not show it.",
+        "Ask the operator of the physical host: a virtual machine does not show it.",
     ),
     (("device_",), "Run `iostat -x` on the host that has the target's device."),
     (
         ("cpu_", "other_cpu_", "steal_", "throttled_", "memory_stalled_"),
-        "Run leadline outside of a container, where /proc and the control group show the host.",
+        "Run leadline outside a container, where /proc and the control group show the host.",
     ),
     (
         (
@@ -117,7 +117,7 @@ _STEPS: tuple[tuple[tuple[str, ...], str], ...] = (
             "syncs_per_write",
             "no_room",
         ),
-        "Measure the work as a study of leadline: nobody sees what other programs ask for.",
+        "Measure the workload as a study: leadline cannot see what other programs request.",
     ),
 )
 
@@ -255,15 +255,15 @@ PICTURES_MAX = 6  # a result may have hundreds of cells, and most of them are bo
 _STILL_MAX = 2
 _LINES_MAX = 40  # in reports that are no page
 _NOTE = (
-    "By what observers saw while each cell was measured. Of it: measured, of the least that a link, the"
-    " device or what is in flight allows. The share behind a cause is of a request's time, how full what is"
-    " full is, or the part of the time in which it held. Present means that nothing measures how much it"
-    " takes. All evidence, and what comes next: leadline diagnose DIR --cell TARGET.WORK"
+    "The limit is the lowest of what a link, the device or the queue depth allows. The percentage of a cause"
+    " is its share of a request's time, its utilization, or its share of the measured time. Present means"
+    " that no counter measures how much time it takes. For all evidence and the next bottleneck:"
+    " leadline diagnose DIR --cell TARGET.WORKLOAD"
 )
-_HEADINGS = ("Cell", "Measured", "Should be", "Of it", "Allowed by", "Bound by")
+_HEADINGS = ("Cell", "Measured", "Theoretical limit", "% of limit", "Limiting factor", "Bottleneck")
 _PICTURES = (
-    "From the work to the device: how much of each part was in use, and what waited there. The part that"
-    " bounds is marked. What was not observed has a dashed frame."
+    "From the workload to the device: the utilization of each part, and what waited there. The bottleneck is"
+    " marked. A part with a dashed frame was not observed."
 )
 
 
@@ -273,7 +273,7 @@ def bounds_section(cells: Sequence[CellDiagnosed]) -> Section | None:
         return None
     pictured = _pictured(cells)
     lines = TextTable(
-        "Measured, and what it should be",
+        "Measured, and the theoretical limit",
         _HEADINGS,
         tuple(_line(one) for one in cells),
         right=frozenset({1, 2, 3}),
@@ -285,14 +285,14 @@ def bounds_section(cells: Sequence[CellDiagnosed]) -> Section | None:
     why = Words(tuple(_why(one) for one in pictured), title="Why")
     return Section(
         "bounds",
-        "What bounds each cell",
+        "The bottleneck of each cell",
         (
             lines,
             *_pictures(pictured, len(cells)),
             *([Words(time, title="Where the time of a request goes")] if time else []),
             *([why] if pictured else []),
         ),
-        "Bounds",
+        "Bottlenecks",
         _NOTE,
         json={"bounds": {"cells": [cell_json(one) for one in cells]}},
         in_csv=False,
@@ -303,15 +303,16 @@ def _pictures(pictured: Sequence[CellDiagnosed], every: int) -> tuple[Panels, ..
     """Without scripts the first are drawn, and the others said: to draw one takes a tenth of a second."""
     if not pictured:
         return ()
-    some = f" {len(pictured)} of {every} cells: each cause is there." if len(pictured) < every else ""
+    some = f" {len(pictured)} of {every} cells are shown, at least one for each cause."
+    some = some if len(pictured) < every else ""
     chains = tuple(_chain(place, one) for place, one in enumerate(pictured))
     first, others = chains[:_STILL_MAX], chains[_STILL_MAX:]
-    drawn = Panels((first,), "The way of a cell, part by part", _PICTURES + some, still=True)
-    return (drawn, *([Panels((others,), "The way of further cells")] if others else ()))
+    drawn = Panels((first,), "The I/O path of a cell, part by part", _PICTURES + some, still=True)
+    return (drawn, *([Panels((others,), "The I/O paths of more cells")] if others else ()))
 
 
 def _pictured(cells: Sequence[CellDiagnosed]) -> list[CellDiagnosed]:
-    """One cell of each way to be bound, then others, in the order of the report; none without a cause."""
+    """One cell of each set of causes, then others, in the order of the report; none without a cause."""
     named = [one for one in cells if one.found.named]
     first: dict[tuple[str, ...], CellDiagnosed] = {}
     for one in named:
@@ -325,7 +326,7 @@ def _pictured(cells: Sequence[CellDiagnosed]) -> list[CellDiagnosed]:
 def _line(one: CellDiagnosed) -> tuple[str, ...]:
     should, word = one.should, _word(one)
     if should is None:
-        return (one.name, _measured(one), "", "", "not known", f"{word}{one.found.words}")
+        return (one.name, _measured(one), "", "", "unknown", f"{word}{one.found.words}")
     least = should.ceilings[0]
     return (
         one.name,
@@ -344,12 +345,12 @@ def _measured(one: CellDiagnosed) -> str:
 
 
 def _word(one: CellDiagnosed) -> str:
-    """No figure of an INVALID cell stands without that word."""
+    """No value of an INVALID cell stands without that word."""
     return "INVALID " if one.cell.validity.state == "INVALID" else ""
 
 
 def _chain(place: int, one: CellDiagnosed) -> PlacesChain:
-    bound = f"{_word(one)}bound by {one.found.words}"
+    bound = f"{_word(one)}bottleneck: {one.found.words}"
     return PlacesChain(f"places-{place}", one.name, bound, one.found.uses, one.cell.validity.state)
 
 
@@ -364,12 +365,13 @@ def _time(one: CellDiagnosed, budget: LatencyBudget) -> Item:
 
 
 def _why(one: CellDiagnosed) -> Item:
-    behind = [f"Behind it: {cause.words}: {cause.evidence}." for cause in one.found.behind[:1]]
+    behind = [f"Next bottleneck: {cause.words}: {cause.evidence}." for cause in one.found.behind[:1]]
     details = [line for cause in one.found.named for line in _of_cause(cause)]
     seen = "; ".join(
-        f"{cause.evidence}, in {cause.held} of {cause.trials} trials" for cause in one.found.named
+        f"{cause.evidence}, in {cause.held} of {format_count(cause.trials, 'trial')}"
+        for cause in one.found.named
     )
-    text = f"{_word(one)}bound by {one.found.words}: {seen}"
+    text = f"{_word(one)}bottleneck: {one.found.words}: {seen}"
     return Item(text, one.name, details=(*details, *behind))
 
 
@@ -378,7 +380,7 @@ def _of_cause(cause: CauseNamed) -> tuple[str, ...]:
     return (
         entry.means,
         *([f"To measure how much it takes: {measured_by(cause)}"] if cause.share is None else []),
-        *(f"Against it: {words}." for words in cause.against),
-        f"To be sure: {entry.experiment}",
-        f"Remedy: {entry.remedy} (price: {entry.price})",
+        *(f"Evidence against it: {words}." for words in cause.against),
+        f"To verify: {entry.experiment}",
+        f"Remedy: {entry.remedy} (trade-off: {entry.price})",
     )
