@@ -108,7 +108,7 @@ def test_who_has_no_rights_gets_gaps_and_no_traceback(leadline: Command, tmp_pat
 def test_the_first_screen_says_how_many_and_what_to_do(leadline: Command) -> None:
     done = leadline("check", "--no-ceph", "--role", "client")
     first, *rest = done.stdout.splitlines()
-    assert first == "Is every part what it should be?"
+    assert first == "Is every part as expected?"
     assert "things that were looked at" in " ".join(rest)
     if done.returncode == 3:
         assert "Do: " in done.stdout

@@ -91,6 +91,14 @@ def test_a_name_is_a_word_of_its_own(verb: str) -> None:
         ("run", ("quick", "-o", "x"), {"out": Path("x")}),
         ("replay", ("t", "-o", "x"), {"out": Path("x")}),
         ("profile", ("-o", "x", "--", "true"), {"out": Path("x"), "words": ("true",)}),
+        ("simulate", (__file__, "--work", "rw=read"), {"works": ("rw=read",)}),
+        ("simulate", (__file__, "--workload", "rw=read"), {"works": ("rw=read",)}),
+        ("list", ("--figures",), {"figures": True}),
+        ("list", ("--metrics",), {"figures": True}),
+        ("diagnose", ("r", "--figures", "--beside", "a=/b"), {"figures": True, "beside": "a=/b"}),
+        ("diagnose", ("r", "--values", "--alternative", "a=/b"), {"figures": True, "beside": "a=/b"}),
+        ("gate", (".", ".", "--allow-undecided"), {"allow_undecided": True}),
+        ("gate", (".", ".", "--allow-inconclusive"), {"allow_undecided": True}),
         ("lab up", ("mine",), {"name": "mine", "former_name": ""}),
         ("lab up", ("--name", "mine"), {"name": "", "former_name": "mine"}),
     ],
@@ -103,7 +111,18 @@ def test_old_spellings_go_on_working_beside_the_new_ones(
 
 
 @pytest.mark.parametrize(
-    ("verb", "former"), [("report", "--output"), ("import result", "--into"), ("lab up", "--name")]
+    ("verb", "former"),
+    [
+        ("report", "--output"),
+        ("import result", "--into"),
+        ("lab up", "--name"),
+        ("simulate", "--work "),
+        ("list", "--figures"),
+        ("diagnose", "--figures"),
+        ("diagnose", "--beside"),
+        ("tune search", "--way"),
+        ("gate", "--allow-undecided"),
+    ],
 )
 def test_old_spellings_are_shown_nowhere(verb: str, former: str) -> None:
     command = EVERY[verb]

@@ -163,7 +163,7 @@ def test_the_command_writes_parameters_and_says_what_is_measured_and_what_is_not
     assert run_command_line(words) == 0
     said = capsys.readouterr().out
     assert "model_error" in said
-    assert "osd_write_s 0.0000930 0.0000400 0.000250 not told" in " ".join(said.split())
+    assert "osd_write_s 0.0000930 0.0000400 0.000250 not measured" in " ".join(said.split())
     asked = ["simulate", str(file), "--parameters", str(out), "--work", "rw=read", "--draws", "20", "--json"]
     assert run_command_line(asked) == 0
     figures = json.loads(capsys.readouterr().out)["figures"]

@@ -116,7 +116,7 @@ def test_a_cell_through_a_gateway_gives_what_one_does() -> None:
     [
         ({"ceph": {"lab": True}}, ["a lab's gateways"]),
         ({"cell": replace(_CELL, validity=Validity("INVALID"))}, ["INVALID"]),
-        ({"cell": replace(_CELL, metrics={"bandwidth": Quantity(2e9, "B/s")})}, ["no interval"]),
+        ({"cell": replace(_CELL, metrics={"bandwidth": Quantity(2e9, "B/s")})}, ["no confidence interval"]),
         ({"access": "ceph-fuse"}, []),
         ({"written": 5}, []),
     ],

@@ -105,7 +105,7 @@ def test_a_cell_on_a_cluster_gives_the_rate_of_one_rank() -> None:
         (_diagnosed(validity=Validity("INVALID")), {"t": {}}, "INVALID"),
         (_diagnosed((1.0, 2.0)), {"t": {}}, "was not seen, or changed"),
         (_diagnosed((None,)), {"t": {}}, "was not seen, or changed"),
-        (_diagnosed(metrics={"create_iops": Quantity(4500.0, "1/s")}), {"t": {}}, "no interval"),
+        (_diagnosed(metrics={"create_iops": Quantity(4500.0, "1/s")}), {"t": {}}, "no confidence interval"),
     ],
 )
 def test_of_other_cells_it_is_said_why_they_give_none(

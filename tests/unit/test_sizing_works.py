@@ -1,4 +1,4 @@
-"""Clients whose work a file says: each figure held against arithmetic done here by hand."""
+"""Clients whose workload comes from a file: each figure held against arithmetic done here by hand."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def test_the_pace_of_a_study_is_divided_by_the_bytes_of_its_operations(tmp_path:
     """Of 1,000 operations 750 read 4 KiB and 250 write 12 KiB, by four jobs of eight in flight."""
     read, write, work = _one(tmp_path, "work: {study: study.yaml, name: paced}")
     assert (read, write) == pytest.approx((750 * 4096, 250 * 12288), abs=0.01)
-    assert (work.at_once, work.why) == (32, "the pace of the work")
+    assert (work.at_once, work.why) == (32, "the pace of the workload")
 
 
 def test_what_runs_as_fast_as_it_can_needs_a_rate_that_is_asked(tmp_path: Path) -> None:
@@ -181,7 +181,7 @@ def test_a_pipeline_that_was_run_gives_what_it_moved_on_its_target(tmp_path: Pat
 def test_a_trace_of_nothing_is_no_figure(tmp_path: Path) -> None:
     content = tables(processes=(), extra={"wall_s": 1.0, "copies": []})
     create_trace_result(tmp_path / "t", {"t0001": content}, title="prog", details={}, now_ns=lambda: SECOND)
-    with pytest.raises(SpecError, match="no figure to size by"):
+    with pytest.raises(SpecError, match="no value to size by"):
         _one(tmp_path, "work: {trace: t}")
 
 
@@ -193,9 +193,9 @@ def test_a_trace_of_nothing_is_no_figure(tmp_path: Path) -> None:
             "      clients: 1\n      work:\n        study: study.yaml\n        name: nix\n",
             10,
             "name",
-            "no work is called 'nix'",
+            "no workload is called 'nix'",
         ),
-        ("      {clients: 1, work: {study: study.yaml}}\n", 7, "work", "it has 10 works"),
+        ("      {clients: 1, work: {study: study.yaml}}\n", 7, "work", "it has 10 workloads"),
         ("      {clients: 1, work: {study: bad.yaml}}\n", 7, "study", "bad.yaml, line 2: .*unknown key"),
         ("      {clients: 1, work: {study: study.yaml, name: program}}\n", 7, "study", "not in a study"),
         ("      {clients: 1, work: {study: study.yaml, name: copied}}\n", 7, "study", "two servers"),
@@ -284,7 +284,9 @@ def test_the_command_says_where_figures_of_clients_are_from(tmp_path: Path) -> N
     file.write_text(_HEAD + "      {clients: 100, work: {study: render, name: read_4m}, rate: 66 MB/s}\n")
     said = CliRunner().invoke(leadline, ["size", str(file)], standalone_mode=False)
     words = " ".join(said.output.split())
-    assert "a, from render, work read_4m: each reads 62.9 MiB/s (the rate that is asked for here;" in words
+    assert (
+        "a, from render, workload read_4m: each reads 62.9 MiB/s (the rate that is asked for here;" in words
+    )
     found = CliRunner().invoke(leadline, ["size", str(file), "--json"], standalone_mode=False)
     (work,) = json.loads(found.output)["works"]
     assert (work["population"], work["read_bytes_s"], work["at_work"]) == ("a", 66e6, 100)

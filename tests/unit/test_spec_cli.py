@@ -45,8 +45,8 @@ def test_plan_says_what_is_written_where(tmp_path: object) -> None:
 def test_plan_says_how_small_a_difference_the_blocks_can_find() -> None:
     three = plan_output("quick", "--target", "n=null://", "--blocks", "3")
     twelve = plan_output("quick", "--target", "n=null://", "--target", "m=null://", "--blocks", "12")
-    assert "smallest difference found in 4 of 5 studies (3 blocks, " in three
-    assert "(12 blocks, " in twelve
+    assert "minimum detectable difference (80 % power; 3 blocks, " in three
+    assert "; 12 blocks, " in twelve
     assert "where ratios vary by 10%" in twelve
     assert "one block finds no difference" in plan_output("quick", "--target", "n=null://", "--blocks", "1")
 

@@ -1,6 +1,6 @@
 """`--require` and `--fail-if` as several verbs share them: read early, judged late, said on standard error.
 
-What the intervals do not decide is no pass, here as in `leadline gate`: `--allow-undecided` makes it one.
+What intervals do not decide is no pass, as in `leadline gate`: `--allow-inconclusive` makes it one.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import click
 
 from leadline.cli.console import echo
 from leadline.cli.main import EXIT_GATE, EXIT_GOOD, EXIT_INVALID, EXIT_UNDECIDED
-from leadline.cli.options import AskedPath
+from leadline.cli.options import AskedPath, RenamedOption
 from leadline.errors import SpecError, UsageError
 
 if TYPE_CHECKING:
@@ -90,7 +90,7 @@ def check_required(asked: Requirements | None, plan: Plan, say: Callable[[str], 
     ]
     if len(absent) == len(asked.requirements):
         cells = ", ".join(cell.id for cell in plan.cells[:6])
-        raise UsageError(f"--require: {absent[0]}", f"cells are {cells}: change `target` and `work`")
+        raise UsageError(f"--require: {absent[0]}", f"cells are {cells}: change `target` and `workload`")
     for line in absent:
         say(f"{line}: it will be inconclusive")
 
@@ -126,7 +126,10 @@ _Function = TypeVar("_Function", bound=Callable[..., Any])
 def allow_undecided_option(function: _Function) -> _Function:
     """The option that lets pass what the intervals do not decide."""
     return click.option(
-        "--allow-undecided",
+        "--allow-inconclusive",
+        "allow_undecided",
+        cls=RenamedOption,
+        former=("--allow-undecided",),
         is_flag=True,
         help=f"Inconclusive gates pass: no exit code {EXIT_UNDECIDED}.",
     )(function)

@@ -313,7 +313,7 @@ def require_trust(path: Path, deed: str, *, trusted: bool) -> SeenManifest:
     seen = look_at(path)
     if trusted or not seen.doubts:
         return seen
-    remedy = f"read {path}/manifest.json; where you trust whoever wrote it, add: --trust-result"
+    remedy = f"read {path}/manifest.json; if you trust its author, add: --trust-result"
     found = commands_of(seen.manifest)
     lines = [*seen.doubts, f"to {deed}" + (" executes these commands:" if found else " executes no command")]
     lines += [f"  {command}" for command in found[:_SHOWN]]

@@ -84,7 +84,7 @@ def _pace(one: Population, work: ReadWork) -> tuple[float, str]:
     if given is not None and work.pace_bytes_s is not None:
         raise SpecError(
             f"it has a pace of its own, {format_rate(work.pace_bytes_s)}, and {given} says another",
-            f"leave {given} out, or the pace of the work",
+            f"leave {given} out, or the pace of the workload",
         )
     if one.rate is not None:
         return quantity(one.rate, "B/s", ""), "the rate that is asked for here"
@@ -94,7 +94,7 @@ def _pace(one: Population, work: ReadWork) -> tuple[float, str]:
         seconds = quantity(one.within, "s", "")
         return work.moved_bytes / seconds, f"its {format_size(work.moved_bytes)} within {one.within}"
     if work.pace_bytes_s is not None:
-        return work.pace_bytes_s, "the pace of the work"
+        return work.pace_bytes_s, "the pace of the workload"
     if work.seconds and work.moved_bytes is not None:
         took = (
             f"its {format_size(work.moved_bytes)} in the {format_duration(work.seconds)} that it took there"
@@ -312,7 +312,7 @@ class Population(_Sized):
     ingest: Size | None = None
     metadata: MetadataNeed | None = None
     through: Annotated[str, BeforeValidator(guarded(_protocol))] | None = None
-    work: WorkFrom | None = None
+    work: WorkFrom | None = Field(None, alias="workload")
     rate: Flow | None = None
     within: Span | None = None
     active: Annotated[list[_Share], Field(min_length=HOURS, max_length=HOURS)] | _Share = 1.0
@@ -325,7 +325,7 @@ class Population(_Sized):
             return self
         if self.rate is not None:
             raise refuse(
-                "rate is the pace of a work, and there is none", "write read: or write:, or add work"
+                "rate is the pace of a workload, and there is none", "write read: or write:, or add workload"
             )
         if (self.ingest is None) != (self.within is None):
             raise refuse("ingest and within belong together", "write both: ingest: 80 GB, within: 10 min")
@@ -334,13 +334,13 @@ class Population(_Sized):
         if not figures and self.metadata is None:
             raise refuse(
                 "these clients do nothing",
-                "add read, write, ingest with within, work: {study: FILE}, or metadata: {stat: 40}",
+                "add read, write, ingest with within, workload: {study: FILE}, or metadata: {stat: 40}",
             )
         return self
 
     def _check_work(self, figures: list[str]) -> None:
         if figures:
-            raise refuse(f"work and {figures[0]} say the same thing twice", "keep one of them")
+            raise refuse(f"workload and {figures[0]} say the same thing twice", "keep one of them")
         if self.rate is not None and self.within is not None:
             raise refuse("rate and within are two paces", "keep one of them")
 

@@ -15,7 +15,7 @@ from leadline.study.schemes import storageless
 from leadline.study.study import KNOWN_KEYS
 from leadline.study.work import Latency
 from leadline.study.yaml_source import RENAMED, read_study, suggest
-from leadline.yamlio.yaml_source import Document, Path, WrittenAt
+from leadline.yamlio.yaml_source import Document, Path, WrittenAt, name_of
 
 BOUND = "--bound "  # what changes of a study begin with that are none of `--set`
 LATENCIES: tuple[str, ...] = get_args(Latency)
@@ -153,7 +153,7 @@ def _parse(key: str, written: str, source: str, environment: Mapping[str, str]) 
 
 def _paths(key: str, study: dict[str, Any], source: str) -> list[Path]:
     parts = key.split(".")
-    parts[0] = RENAMED.get(parts[0], parts[0])
+    parts[0] = name_of((parts[0],), RENAMED)
     if len(parts) == 1:
         return _plain_key(key, study, source)
     head, last = parts[0], parts[-1]

@@ -36,10 +36,10 @@ from leadline.study.work import (
     plain_options,
     problem_of_works,
 )
-from leadline.study.yaml_source import renamed, suggest, vocabulary
+from leadline.study.yaml_source import RENAMED, suggest, vocabulary
 from leadline.yamlio.fields import SIZE_PATTERN, Duration, Rate, Share, Whole, guarded
 from leadline.yamlio.problems import describe, translate
-from leadline.yamlio.yaml_source import Document, Path, WrittenAt
+from leadline.yamlio.yaml_source import Document, Path, WrittenAt, with_new_names
 
 STUDY_FORMAT = "leadline.study/1"
 CELLS_MAX = 2_000
@@ -186,7 +186,7 @@ class Study(_Section):
     @classmethod
     def _with_new_names(cls, value: Any) -> Any:
         """Results store studies, and those of older versions have their keys."""
-        return renamed(value)
+        return with_new_names(value, RENAMED)
 
     def own_targets(self) -> dict[str, Target]:
         """The targets that the study itself names."""

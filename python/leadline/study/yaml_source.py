@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any
 
 from leadline.study.schemes import storageless
 from leadline.yamlio import problems
@@ -41,7 +40,7 @@ SYNONYMS = {
     "stonewall": "order",
 }
 
-RENAMED = {"works": "workloads"}  # keys as studies of 0.1 had them; each is read for one release more
+RENAMED: Mapping[Path, str] = {("works",): "workloads"}  # keys that had another name, which is still read
 _INNER = ("jobs", "steady_state", "search", "sweep", "pipeline", "do")  # sections within a work
 
 
@@ -71,25 +70,6 @@ def read_study(text: str, source: str, environment: Mapping[str, str]) -> Docume
         example="see `leadline studies quick` for an example",
         instead_of_merge="put shared options under `defaults`",
         nulls={"engine": storageless().name},
+        renamed=RENAMED,
     )
-    return _with_new_names(read_yaml(text, source, environment, kind))
-
-
-def renamed(study: Any) -> Any:
-    """A study's value with the names that its keys have now; where both are written the old one stays."""
-    if not isinstance(study, dict):
-        return study
-    return {key if RENAMED.get(key, key) in study else RENAMED.get(key, key): study[key] for key in study}
-
-
-def _with_new_names(document: Document) -> Document:
-    """The document as if it were written with today's keys. Raises SpecError where one is written twice."""
-    value = document.value if isinstance(document.value, dict) else {}
-    for old, new in RENAMED.items():
-        if old in value and new in value:
-            document.fail((old,), f"is the old name of {new}, which is written too", "keep one of them")
-    places = {
-        (RENAMED.get(str(path[0]), path[0]), *path[1:]) if path else path: place
-        for path, place in document.places.items()
-    }
-    return document.with_value(renamed(document.value), places)
+    return read_yaml(text, source, environment, kind)

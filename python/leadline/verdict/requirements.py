@@ -39,7 +39,7 @@ from leadline.verdict.model import (
 from leadline.yamlio.fields import Whole, guarded, refuse
 from leadline.yamlio.figures import UNITS, parse_figure
 from leadline.yamlio.problems import Vocabulary, suggest, translate
-from leadline.yamlio.yaml_source import Document, DocumentKind, Path, read_yaml
+from leadline.yamlio.yaml_source import Document, DocumentKind, Path, read_yaml, with_new_names
 
 _MANY = ("numjobs", "copies", "streams", "clients")  # options that say how many processes a cell has
 _FOLLOWS = ("size", "engine", "notes", "files")  # what may follow from the option that varies
@@ -233,7 +233,8 @@ _OTHER_NAMES = {
 }
 _OTHER_KEYS = {
     "targets": "target",
-    "works": "work",
+    "works": "workload",
+    "workloads": "workload",
     "source": "from",
     "section": "from",
     "min": "at_least",
@@ -380,7 +381,7 @@ class Requirement(_Asked):
 
     source: _Text = Field("", alias="from", description="where it comes from: a section of a document")
     target: _Glob = Field("*", description="which targets, with * and ?; all of them")
-    work: _Glob = Field("*", description="which works, with * and ?; all of them")
+    work: _Glob = Field("*", alias="workload", description="which workloads, with * and ?; all of them")
     processes: Annotated[int, Whole(1, 1_000_000)] = Field(
         1, description="only cells with at least so many processes (numjobs, copies, streams) on all hosts"
     )
@@ -389,16 +390,16 @@ class Requirement(_Asked):
     at_least: _Written | None = None
     at_most: _Written | None = None
     over: str | None = None
-    figures: list[AskedBound] = Field(default_factory=list, max_length=FIGURES_MAX)
+    figures: list[AskedBound] = Field(default_factory=list, alias="metrics", max_length=FIGURES_MAX)
 
     @model_validator(mode="after")
     def _asks(self) -> Self:
         flat = [name for name in ("metric", "at_least", "at_most", "over") if getattr(self, name) is not None]
         if self.figures and flat:
-            raise refuse(f"has figures and {flat[0]}", "write all of it below `figures`, or none of it")
+            raise refuse(f"has metrics and {flat[0]}", "write all of it below `metrics`, or none of it")
         if not self.figures:
             if self.metric is None:
-                raise refuse("asks for no figure", "add metric: and at_least: or at_most:")
+                raise refuse("asks for no metric", "add metric: and at_least: or at_most:")
             problem = _problem(self.metric, self.at_least, self.at_most, self.over)
             if problem is not None:
                 raise refuse(*problem)
@@ -453,7 +454,7 @@ class Requirements(_Asked):
     def from_json(cls, value: Any) -> Requirements:
         """The inverse of `as_json`. Raises ResultError."""
         try:
-            return cls.model_validate(value)
+            return cls.model_validate(with_new_names(value, _RENAMED))
         except ValidationError as error:
             raise ResultError(
                 f"the stored requirements are damaged or of another version: {error.errors()[0]['msg']}",
@@ -464,7 +465,12 @@ class Requirements(_Asked):
 _KEYS: Mapping[str, tuple[str, ...]] = {
     "": tuple(Requirements.model_fields),
     "requirements": tuple(field.alias or name for name, field in Requirement.model_fields.items()),
-    "figures": tuple(AskedBound.model_fields),
+    "metrics": tuple(AskedBound.model_fields),
+}
+_RENAMED: Mapping[Path, str] = {
+    ("requirements", "*", "work"): "workload",
+    ("requirements", "*", "figures"): "metrics",
+    ("sizing", "clients", "*", "work"): "workload",
 }
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,59}")
 
@@ -477,11 +483,12 @@ def _known(path: Path) -> tuple[str, ...]:
             return tuple(field.alias or name for name, field in Pool.model_fields.items())
         if "metadata" in path[3:-1]:
             return tuple(MetadataNeed.model_fields)
-        if "work" in path[3:-1]:
+        if "workload" in path[3:-1]:
             return tuple(WorkFrom.model_fields)
-        return tuple((Population if "clients" in path[:-1] else AskedSizing).model_fields)
-    if "figures" in path[:-1]:
-        return _KEYS["figures"]
+        fields = (Population if "clients" in path[:-1] else AskedSizing).model_fields
+        return tuple(field.alias or name for name, field in fields.items())
+    if "metrics" in path[:-1]:
+        return _KEYS["metrics"]
     return _KEYS["requirements" if len(path) > 2 else ""]
 
 
@@ -492,7 +499,9 @@ def read_requirements(text: str, source: str, environment: Mapping[str, str]) ->
 
 def read_with_places(text: str, source: str, environment: Mapping[str, str]) -> tuple[Requirements, Document]:
     """The same with the lines, for who finds more that is wrong. Raises SpecError with file, line and key."""
-    kind = DocumentKind("file of requirements", MANUAL, f"it begins with format: {REQUIREMENTS_FORMAT}")
+    kind = DocumentKind(
+        "file of requirements", MANUAL, f"it begins with format: {REQUIREMENTS_FORMAT}", renamed=_RENAMED
+    )
     document = read_yaml(text, source, environment, kind)
     if not isinstance(document.value, dict):
         document.fail((), "requirements are a mapping of keys", MANUAL)

@@ -42,6 +42,22 @@ def dotted(path: Path) -> str:
     return shorten(printable(plain), 120)
 
 
+def name_of(path: Path, renamed: Mapping[Path, str]) -> str:
+    """The key that `path` ends in, by today's name; `renamed` has former ones, with `*` for any key."""
+    for former, name in renamed.items():
+        if len(former) == len(path) and all(old in ("*", key) for old, key in zip(former, path, strict=True)):
+            return name
+    return str(path[-1])
+
+
+def with_new_names(value: Any, renamed: Mapping[Path, str], path: Path = ()) -> Any:
+    """Stored values with today's keys, as a file is read that has former ones."""
+    if not isinstance(value, dict):
+        return value
+    named = ((name_of((*path, key), renamed), inner) for key, inner in value.items())
+    return {key: with_new_names(inner, renamed, (*path, key)) for key, inner in named}
+
+
 @dataclass(frozen=True)
 class WrittenAt:
     """Where a value was written: a file with a line (from 1), or an option of the command line."""
@@ -80,6 +96,7 @@ class DocumentKind:
     """What errors say of a kind of document: its `noun`, where it is described (`manual`) and an `example`.
 
     `instead_of_merge` is the remedy for a merge key. `nulls` gives keys whose written null is a word.
+    `renamed` has keys that had another name, which is read as if today's was written.
     """
 
     noun: str = "file"
@@ -87,6 +104,7 @@ class DocumentKind:
     example: str = "write `key: value` pairs, one on each line"
     instead_of_merge: str = "write each key out"
     nulls: Mapping[str, str] = field(default_factory=dict)
+    renamed: Mapping[Path, str] = field(default_factory=dict)
 
 
 _ANY = DocumentKind()
@@ -192,7 +210,7 @@ class _YamlReader:
         for key_node, value_node in node.value:
             if not isinstance(key_node.value, str):
                 self._fail(key_node, path, "a key must be a plain word", "write `key: value`")
-            key = key_node.value
+            key = name_of((*path, key_node.value), self.kind.renamed)
             here = (*path, key)
             if key in found:
                 first = self.places[here].line

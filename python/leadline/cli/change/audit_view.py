@@ -272,7 +272,9 @@ def _print_row(row: AuditRow, shown: AuditShown) -> None:
         unread = "?" if row.places else "its default"
         change = f"{unread if row.value is None else row.value}" + (f" -> {row.to}" if row.to else "")
         say(f"{_TITLES[row.kind]}  {row.setting.name} = {change}  ({where})")
-    prices = f" Price: {', '.join(price.kind for price in row.setting.prices)}." if row.setting.prices else ""
+    prices = (
+        f" Trade-off: {', '.join(price.kind for price in row.setting.prices)}." if row.setting.prices else ""
+    )
     reason = row.why
     if row.cause is not None:
         reason = f"{'present' if row.cause.share is None else f'{100 * row.cause.share:.0f} %'}: {row.why}"
@@ -300,7 +302,7 @@ def _print_next(shown: AuditShown) -> None:
         more = " more" if any(row.kind == "recommended" for row in found.rows) else ""
         say(f"Nothing{more} is recommended without a cause: {words}; leadline tune audit --for RESULT.")
     else:
-        say("No setting here is known to mend what limits it: leadline diagnose says what else would.")
+        say("No setting here is known to mend what limits it: leadline diagnose shows what else would.")
 
 
 def _print_apply(rows: Sequence[AuditRow], shown: AuditShown) -> None:

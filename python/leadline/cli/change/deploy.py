@@ -75,7 +75,7 @@ def emit(
         if one
     ]
     if len(given) > 1:
-        raise UsageError(f"{given[0]} and {given[1]} both say which cluster is meant", "Give one of them.")
+        raise UsageError(f"{given[0]} and {given[1]} both name a cluster", "Give one of them.")
     if mount and (form != "commands" or not mount.startswith("/") or not mount.isprintable()):
         raise UsageError(
             f"--mount {mount} is no path for commands", "Give an absolute path, with --format commands."
@@ -122,7 +122,7 @@ def _of_lab(name: str, erasure: str) -> DeployedShape:
     record = lab.open(name).record
     spec = record.spec
     if erasure:
-        raise UsageError("--ec and a lab both say which erasure code there is", "Leave out --ec.")
+        raise UsageError("--ec and a lab both define the erasure code", "Leave out --ec.")
     shape = (spec.erasure_k, spec.erasure_m)
     if record.network is None:
         made = with_gateways(simple(1, 0, 1, spec.osd_count, Link(), Link()), spec.gateways)

@@ -93,7 +93,7 @@ def command(
     if dry_run == yes:
         raise UsageError(
             "--dry-run and --yes were both given" if yes else "nothing is changed without --yes",
-            "--dry-run says what would be changed; --yes changes it",
+            "--dry-run shows what would be changed; --yes changes it",
         )
     asked = _asked(words, on)
     allowed = (*options["accept"], *((UNHEALTHY,) if options["ignore_health"] else ()))

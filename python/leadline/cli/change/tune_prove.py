@@ -219,10 +219,12 @@ def in_states(
     if lab:
         name = way or next(iter(found))
         if name not in found:
-            raise UsageError(f"the lab has no way {name!r}", f"--way takes one of: {', '.join(found)}")
+            raise UsageError(
+                f"the lab has no access method {name!r}", f"--access takes one of: {', '.join(found)}"
+            )
         target = found[name]
     elif way is not None:
-        raise UsageError("--way is one of a lab's", "leave it out, or add --lab")
+        raise UsageError("--access names one of a lab", "leave it out, or add --lab")
     elif len(found) != 1:
         raise UsageError(
             f"settings are proved on one target at a time, and {len(found)} are named",

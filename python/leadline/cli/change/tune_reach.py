@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from leadline.cli.machine.lab_faults import labs_at
-from leadline.cli.options import AskedPath
+from leadline.cli.options import AskedPath, RenamedOption
 from leadline.errors import TuningError, UsageError
 
 if TYPE_CHECKING:
@@ -45,7 +45,10 @@ def settings_option(function: _Command) -> _Command:
 def way_option(function: _Command) -> _Command:
     """Adds `--way NAME`."""
     return click.option(
-        "--way",
+        "--access",
+        "way",
+        cls=RenamedOption,
+        former=("--way",),
         metavar="NAME",
         help="With --lab: the access method, as `leadline lab targets` names it.  [default: the first]",
     )(function)

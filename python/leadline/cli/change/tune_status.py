@@ -97,7 +97,7 @@ def confirm(which: TuneOptions) -> None:
     ]
     if not waiting:
         raise UsageError(
-            "nothing waits for being confirmed", f"`{journal.command('status')}` says what is in force"
+            "nothing waits for being confirmed", f"`{journal.command('status')}` shows what is in force"
         )
     with journal.locked(2.0):  # who is putting it back at this very moment has the last word
         for run in waiting:

@@ -68,7 +68,7 @@ def decide_by_experiment(directory: Path, wanted: str | None, asked: AskedExperi
     planned = _planned(result, found[0])
     chosen = choose(found[0].found, tuple(possible(planned.job.as_json(), planned.kind, asked.beside)))
     if chosen is None:
-        echo("No experiment that could be made here tells the likely causes apart.")
+        echo("No experiment that can run here distinguishes the likely causes.")
         return 0
     with temporary(Path(temporary_directory())) as place:
         study = _write_study(place, result, planned, chosen)
@@ -198,7 +198,7 @@ def _say(decided: Decided, chosen: ChosenExperiment, out: Path) -> None:
     low, high = f"{decided.low:.2f}", f"{decided.high:.2f}"
     echo(f"With {chosen.experiment.words}: {decided.ratio:.2f} times the rate ({low} to {high}).")
     if not decided.tells:
-        echo("That does not tell them apart: it scattered too much. Make it again on a quiet machine.")
+        echo("That is inconclusive: it scattered too much. Repeat it on a quiet machine.")
     elif not decided.for_it:
         echo("None of the likely causes predicts that: it is something else, or several of them.")
     else:

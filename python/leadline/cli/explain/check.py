@@ -74,9 +74,9 @@ def check_findings(shown: ShownCheck, created: str, *, everything: bool) -> Find
     from leadline.cli.answer import answered
     from leadline.verdict.sections.section import StudyAnswer
 
-    question, looked = "Is every part what it should be?", ("facts of hosts, network and cluster",)
+    question, looked = "Is every part as expected?", ("facts of hosts, network and cluster",)
     sections = shown.on_screen(everything=everything)
-    left = () if everything else (f"{shown.fine} are as they should be; --all lists them.",)
+    left = () if everything else (f"{shown.fine} are as expected; --all lists them.",)
     answer = StudyAnswer(question, shown.headline, said=left)
     meant = shown.meaning
     return answered(

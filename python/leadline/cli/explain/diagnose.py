@@ -18,6 +18,7 @@ from leadline.cli.machine.lab_faults import under_fault_option
 from leadline.cli.machine.watch import seconds_of
 from leadline.cli.options import (
     AskedPath,
+    RenamedOption,
     UntouchedPath,
     complete_result,
     ignore_health_option,
@@ -169,7 +170,9 @@ _LOOK, _LONGEST = "30s", "2m"
 
 @click.command(short_help="Show the bottleneck of each cell of a result, or of a traced program")
 @click.argument("directory", type=AskedPath(), required=False, shell_complete=complete_result)
-@click.option("--cell", "wanted", metavar="TEXT", help="Only cells whose TARGET.WORK or id contains TEXT.")
+@click.option(
+    "--cell", "wanted", metavar="TEXT", help="Only cells whose TARGET.WORKLOAD or id contains TEXT."
+)
 @click.option("--live", metavar="PATH", type=UntouchedPath(), help="Diagnose the mount at PATH now.")
 @click.option(
     "--for",
@@ -182,7 +185,10 @@ _LOOK, _LONGEST = "30s", "2m"
     "--active", is_flag=True, help="Run the one experiment that decides between causes. It is shown first."
 )
 @click.option(
-    "--beside",
+    "--alternative",
+    "beside",
+    cls=RenamedOption,
+    former=("--beside",),
     metavar="NAME=ADDRESS",
     help="With --active: another access method to the same storage, such as rados=rados://POOL.",
 )
@@ -192,7 +198,14 @@ _LOOK, _LONGEST = "30s", "2m"
 @out_option()
 @trust_option
 @click.option("--all", "whole", is_flag=True, help="Also list everything that could not be observed.")
-@click.option("--figures", is_flag=True, help="Also print all values that the causes were judged by.")
+@click.option(
+    "--values",
+    "figures",
+    cls=RenamedOption,
+    former=("--figures",),
+    is_flag=True,
+    help="Also print all values that the causes were judged by.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print JSON of the format leadline.diagnosis/1.")
 def command(
     directory: Path | None,
@@ -228,7 +241,7 @@ def command(
         raise UsageError(
             "it takes a result's directory, or --live with a path", "see leadline diagnose --help"
         )
-    own = {"--beside": beside, "--yes": yes, "--out": out}
+    own = {"--alternative": beside, "--yes": yes, "--out": out}
     own |= {"--ignore-health": ignore_health, "--under-fault": under_fault}
     _refuse_beside(active=active, others=own, live=live)
     shown = _OnScreen(whole=whole, figures=figures)

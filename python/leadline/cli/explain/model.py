@@ -469,7 +469,7 @@ def _show(model: str, said: ModelSaid, measured: float | None, as_json: bool) ->
     if against is not None and measured is not None:
         words = _range([100 * one for one in against], lambda value: f"{_number(value)} %")
         unit = said.computed[0].unit
-        _say(f"measured / should be: {_quantity(measured, unit)} is {words} of the first")
+        _say(f"measured: {_quantity(measured, unit)}, {words} of the first limit")
     _say(f"By: {said.source}.")
     _say(f"Not where: {said.ends}")
 

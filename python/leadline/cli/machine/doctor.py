@@ -105,7 +105,7 @@ def _engine_checks(engines: list[dict[str, object]]) -> list[Capability]:
         words = str(engine["words"])
         why = words if available else str(engine["reason"] or "not available")
         state: State = "works" if available else "missing"
-        remedy = "" if available else "Another engine is chosen by itself, and said."
+        remedy = "" if available else "Another engine is chosen, and the plan names it."
         name = f"{_ENGINE}{engine['name']}"
         checks.append(Capability("leadline", name, state, why, f"I/O through {engine['name']}", remedy))
     return checks

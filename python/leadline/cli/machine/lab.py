@@ -299,7 +299,7 @@ def _no_mount_through(found: Lab, client: str, through: str) -> UsageError:
     target = next((item for item in ways if through in (item.name, item.way)), None)
     if target is None:
         names = ", ".join(item.name for item in ways)
-        return UsageError(f"there is no gateway {through!r}", f"Ways without a mount: {names}.")
+        return UsageError(f"there is no gateway {through!r}", f"Access methods without a mount: {names}.")
     if target.reason:
         return UsageError(
             f"{client} cannot use {through}: {target.reason}", "Start a lab whose hosts run it."

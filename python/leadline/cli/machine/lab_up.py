@@ -79,9 +79,7 @@ class AskedCentre:
             return None
         asked = self._written(erasure)
         if gateways and asked.topology.gateways:
-            raise UsageError(
-                "--gateways and the topology both say which gateways there are", "Leave out --gateways."
-            )
+            raise UsageError("--gateways and the topology both name gateways", "Leave out --gateways.")
         return replace(asked, topology=with_gateways(asked.topology, gateways))
 
     def _check(self, osds: int | None) -> None:
@@ -97,11 +95,13 @@ class AskedCentre:
         }
         named = [name for name, is_given in shape.items() if is_given]
         if named and not given:
-            raise UsageError(f"{named[0]} needs --hosts", "Say how many hosts, or leave it out.")
+            raise UsageError(f"{named[0]} needs --hosts", "Add --hosts N, or leave it out.")
         if given and given != ["--hosts"]:
             named += ["--osds"] if osds is not None else []
             if named:
-                raise UsageError(f"{given[0]} says already what {named[0]} would", f"Leave out {named[0]}.")
+                raise UsageError(
+                    f"{given[0]} already defines what {named[0]} would", f"Leave out {named[0]}."
+                )
 
     def _simple(self, hosts: int, osds: int | None, erasure: str, gateways: tuple[str, ...]) -> AskedLab:
         from leadline.lab.network.topology import simple, with_gateways

@@ -73,7 +73,7 @@ def command(
         answer = StudyAnswer(f"{seen.path}: {seen.words}", watched)
         give(answered("watch", seen.path, answer, watch_sections(seen, found, judged), ()))
         echo()
-        echo(f"What bounds it, with its evidence: leadline diagnose --live {shlex.quote(path)}")
+        echo(f"The bottleneck, with its evidence: leadline diagnose --live {shlex.quote(path)}")
 
 
 def export(path: str, address: str, look_s: float, every_s: float, use_bpf: bool) -> None:

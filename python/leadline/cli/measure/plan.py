@@ -43,12 +43,12 @@ _NO_USE_ABOVE = 10.0  # a difference by more than ten times is no finding of sta
 def power_lines(plan: Plan, like: Path | None, metrics: tuple[str, ...]) -> tuple[str, ...]:
     """Sentences on the smallest difference, from assumed variations or those of the result `like`."""
     if plan.blocks < 2:
-        return ("one block finds no difference: there is no interval",)
+        return ("one block finds no difference: there is no confidence interval",)
     from leadline.verdict.comparisons.stopping import planned_level
 
     asked = planned_level(plan, metrics)
     count = asked.comparisons
-    half = ", half of which differ" if count > 1 else ""
+    half = ", with half of them different" if count > 1 else ""
     blocks = f"{plan.blocks} blocks, {count} comparison{'' if count == 1 else 's'}{half}"
     if like is None:
         found = [
@@ -56,12 +56,12 @@ def power_lines(plan: Plan, like: Path | None, metrics: tuple[str, ...]) -> tupl
             for v in ASSUMED_VARIATIONS
         ]
         return (
-            f"smallest difference found in 4 of 5 studies ({blocks}): {'; '.join(found)}"
+            f"minimum detectable difference (80 % power; {blocks}): {'; '.join(found)}"
             " (assumed; --like RESULT takes measured variation)",
         )
     measured = _measured(plan, like, metrics)
     return (
-        f"smallest difference found in 4 of 5 studies ({blocks}), with the variation of {like}:",
+        f"minimum detectable difference (80 % power; {blocks}), with the variation of {like}:",
         *(
             f"  {work}: {_difference(plan, variation, asked)} (ratios vary by {variation:.1%};"
             f" {_blocks_for(variation, asked.level)})"
@@ -76,8 +76,8 @@ def enough_lines(study: Study) -> tuple[str, ...]:
         return ()
     tells, within = study.enough.tells, format_duration(study.enough.within / 1e9)
     return (
-        f"blocks are added where the {study.blocks} planned ones would not tell {tells:.0%} in most"
-        f" comparisons, and as many as do end within {within}; --blocks {study.blocks} keeps it at these",
+        f"blocks are added where {study.blocks} would not detect a difference of {tells:.0%} in most"
+        f" comparisons, and as many as can end within {within}; --blocks {study.blocks} keeps it at these",
     )
 
 
@@ -124,7 +124,7 @@ def _measured(plan: Plan, like: Path, metrics: tuple[str, ...]) -> Mapping[str, 
             found[work] = max(variation, found.get(work, 0.0))
     if not found:
         raise UsageError(
-            f"--like {like}: it has no work of this study in two blocks or more",
+            f"--like {like}: it has no workload of this study in two blocks or more",
             f"name a result with some of: {', '.join(works)}",
         )
     return found
@@ -271,7 +271,7 @@ def _print_targets(console: Console, plan: Plan, facts: dict[str, TargetFacts]) 
 
 
 def _print_cells(console: Console, target: str, cells: list[PlannedCell]) -> None:
-    """What all works share on one line, what they differ in on one line each, then the reasons."""
+    """What all workloads share on one line, what they differ in on one line each, then the reasons."""
     console.print(_plain(f"Jobs on {target}", "bold"))
     rows = _rows(cells)
     width = max(len(work) for work, _, _ in rows)
@@ -289,7 +289,7 @@ def _print_cells(console: Console, target: str, cells: list[PlannedCell]) -> Non
         line = " ".join(f"{name}={text}" for name, text in own.items())
         console.print(_plain(f"  {'all of them':<{width}}  {line}"))
     for note, works in reasons.items():
-        where = "all works" if len(works) == len(rows) else ", ".join(works)
+        where = "all workloads" if len(works) == len(rows) else ", ".join(works)
         console.print(_plain(f"    - {note} [{where}]"))
     console.print()
 

@@ -94,7 +94,7 @@ def command(
     if (stored is None) == (not words):
         raise UsageError("it takes a command, or --from with a profile", "see leadline profile --help")
     if at is not None and like is not None:
-        raise UsageError("--at and --like both say what calls take elsewhere", "give one of them")
+        raise UsageError("--at and --like both give the times of calls elsewhere", "give one of them")
     there = (typed_latencies(at), "") if at is not None else _recorded(like)
     if stored is not None:
         from leadline.causal.judge import read_profile
@@ -190,7 +190,7 @@ def _conclude(
         write_file(out, to_text(to_document(profile, fit)).encode(), "-o")
     if fit is None:
         raise StudyError(
-            f"there are {len(profile.blocks())} whole blocks: too few for any interval",
+            f"there are {len(profile.blocks())} whole blocks: too few for a confidence interval",
             "let it go on for longer (--for), or take fewer classes and delays (--class, --delay)",
         )
     latencies, doubt = there
@@ -224,6 +224,6 @@ def _print(profile: CausalProfile, fit: SensitivityFit, elsewhere: Elsewhere | N
     if elsewhere is not None:
         for line in messages.elsewhere_words(fit, elsewhere):
             echo(line)
-    echo(f"Calls on files below {', '.join(profile.below)}; intervals are of 95 %.")
+    echo(f"Calls on files below {', '.join(profile.below)}; CI is the 95 % confidence interval.")
     for line in messages.cautions(profile):
         echo(f"Caution: {line}.")

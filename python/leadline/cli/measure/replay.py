@@ -176,7 +176,7 @@ def _say(title: str, script: ReplayScript) -> None:
         f" {units.format_size(coverage.bytes_replayed)} of {units.format_size(coverage.bytes)},"
         f" {len(script.threads)} threads, {len(script.sizes)} files,"
         f" {units.format_duration(script.duration_ns / 1e9)}",
-        f"laid out before each trial: {units.format_size(script.layout_bytes)}",
+        f"prefilled before each trial: {units.format_size(script.layout_bytes)}",
         *(f"not replayed: {skipped_words(asdict(item))}" for item in coverage.skipped),
     ]
     for line in lines:

@@ -336,8 +336,8 @@ def start_here(
 def _check_until(plan: Plan, until: float | None) -> None:
     if until is not None and all(cell.swept for cell in plan.cells):
         raise UsageError(
-            "--until narrows the intervals of works, but every work of this study is a sweep",
-            "a sweep ends when its knee is known: leave --until out, or set works.NAME.sweep.trials",
+            "--until narrows confidence intervals of workloads, but every workload of this study is a sweep",
+            "a sweep ends when its knee is known: leave --until out, or set workloads.NAME.sweep.trials",
         )
 
 

@@ -18,7 +18,7 @@ import click
 
 from leadline.cli.console import echo_text
 from leadline.cli.explain.model import cables_of
-from leadline.cli.options import AskedPath, WrittenPath, out_option
+from leadline.cli.options import AskedPath, RenamedOption, WrittenPath, out_option
 from leadline.errors import SpecError, UsageError
 from leadline.simulation.model import SimulatedCluster
 from leadline.units import parse_duration, parse_size
@@ -73,7 +73,7 @@ def usable_of(path: Path, clients: int) -> Usable:
     result = open_result(path)
     if result.published:
         raise UsageError(
-            f"{path} has figures of a document, and no counters", "give a result of `leadline run`"
+            f"{path} has values of a document, and no counters", "give a result of `leadline run`"
         )
     targets: Mapping[str, Any] = result.manifest["targets"]
     trials = {one.trial: one for one in result.trials()}
@@ -83,7 +83,7 @@ def usable_of(path: Path, clients: int) -> Usable:
         cell = one.cell
         if cell.validity.state in UNUSABLE:
             worst = [one.title for one in cell.validity.codes if one.state in UNUSABLE]
-            codes = ", ".join(worst) or "it has no figures"
+            codes = ", ".join(worst) or "it has no values"
             raise UsageError(
                 f"{path}: cell {cell.id} is {cell.validity.state} ({codes}), and calibrates nothing",
                 "measure it again, or give a result without it",
@@ -211,7 +211,7 @@ class FailureAsked:
             if any(one is not None for one in given):
                 raise UsageError(
                     "limits and times are of recovery, and nobody knows how much there is",
-                    "say what users have stored: --stored 20T, with --osd-out or --host-out",
+                    "give the amount that users have stored: --stored 20T, with --osd-out or --host-out",
                 )
             return None
         if not self.lost_osds and not self.lost_hosts:
@@ -322,8 +322,10 @@ def cluster_of(file: Path, device: str, machine_cores: float) -> SimulatedCluste
 @click.command(short_help="Predict the rates of a cluster that exists only as a topology file")
 @click.argument("topology", type=AskedPath(exists=True, dir_okay=False))
 @click.option(
-    "--work",
+    "--workload",
     "works",
+    cls=RenamedOption,
+    former=("--work",),
     multiple=True,
     metavar="KEY=VALUE,...",
     help="Workload of the clients. Repeat for several at once.",
@@ -360,7 +362,7 @@ def cluster_of(file: Path, device: str, machine_cores: float) -> SimulatedCluste
     type=click.IntRange(20, 5000),
     default=200,
     show_default=True,
-    help="Parameter sets drawn for the intervals.",
+    help="Parameter sets drawn for the 90 % intervals.",
 )
 @click.option("--seed", type=click.IntRange(min=0), default=1, show_default=True, help="Seed of the draws.")
 @click.option("--page", type=WrittenPath(dir_okay=False), metavar="FILE", help="Also write an HTML page.")
@@ -386,8 +388,8 @@ def command(
     what the model leaves out.
 
     \b
-    leadline simulate centre.yaml --work rw=write,bs=4M,iodepth=16,protection=8+3
-    leadline simulate centre.yaml --device nvme --work rw=randread,bs=4k,iodepth=32,numjobs=16
+    leadline simulate centre.yaml --workload rw=write,bs=4M,iodepth=16,protection=8+3
+    leadline simulate centre.yaml --device nvme --workload rw=randread,bs=4k,iodepth=32,numjobs=16
     """
     from leadline.cli.answer import give
     from leadline.cli.predict.simulated import FORMAT, document, parameters_json, simulation_findings
@@ -396,7 +398,7 @@ def command(
     from leadline.simulation.simulate import simulate
 
     if not works and not results:
-        raise UsageError("there is nothing to simulate", "give --work, or --calibrate RESULT")
+        raise UsageError("there is nothing to simulate", "give --workload, or --calibrate RESULT")
     if out is not None and not results:
         raise UsageError("-o writes what --calibrate finds", "give --calibrate RESULT, or leave -o out")
     failed = FailureAsked(**failing)

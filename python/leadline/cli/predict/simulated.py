@@ -27,7 +27,7 @@ _FULLEST = 12
 _ROWS_MAX = 2000
 _OSDS_MAX = 8  # of a host: of more the fullest alone is listed
 _LAST_SHARE = 0.2  # of the time that is drawn, for the last phase, which has no end
-_INTERVAL = "From low to high is an interval of 90 %."
+_INTERVAL = "From low to high is a 90 % interval."
 _TITLES = {
     "down": "Down, and not out yet",
     "recovery": "Out, and recovered meanwhile",
@@ -88,12 +88,14 @@ def simulation_findings(cluster: SimulatedCluster, phases: Sequence[Phase], topo
     from leadline.simulation.simulate import STANDING
 
     first = phases[0].found
-    text = "; ".join(f"{one.work.name}: {_rate_words(one)}, bound by {one.bound}" for one in first.predicted)
+    text = "; ".join(
+        f"{one.work.name}: {_rate_words(one)}, limited by {one.bound}" for one in first.predicted
+    )
     said = (f"Predicted, {STANDING}.", f"Parameters: {first.parameters.source}.")
     sections = (
         *_courses(phases),
         *(part for place, phase in enumerate(phases) for part in _phase(place, cluster, phase)),
-        Section("parameters", "Where the figures are from", (_sources(first),), "Parameters"),
+        Section("parameters", "Sources of the values", (_sources(first),), "Parameters"),
     )
     return answered(
         "simulate", topology, StudyAnswer("What would this cluster do?", text, said=said), sections, _MADE
@@ -111,16 +113,16 @@ def _phase(place: int, cluster: SimulatedCluster, phase: Phase) -> Iterator[Sect
         FigureTable(
             "rates",
             f"{title}: rates",
-            ("work", "clients", "groups"),
+            ("workload", "clients", "groups"),
             ("rate", "low", "high", "latency"),
             tuple(_rates(one) for one in found.predicted),
             f"{_INTERVAL} Groups are placement groups.",
         ),
         FigureTable(
             "bounds",
-            "What bounds them",
-            ("work",),
-            ("bound by", "of the draws"),
+            "Bottlenecks",
+            ("workload",),
+            ("bottleneck", "of the draws"),
             tuple(
                 _row((one.work.name,), _word(one.bound), Quantity(one.bound_share, "1"))
                 for one in found.predicted
@@ -198,7 +200,7 @@ def _bounds(found: Simulated) -> set[str]:
     return {
         one.bound.rpartition(", ")[2].removesuffix(" next")
         for one in found.predicted
-        if "in flight" not in one.bound
+        if "outstanding" not in one.bound
     }
 
 
@@ -292,13 +294,16 @@ def _sources(found: Simulated) -> Facts:
     for section, figures in found.parameters.sections.items():
         for name, one in figures.items() if section in used else ():
             names[one.kind].append(name)
-    return Facts("Where the figures are from", {kind: found for kind, found in names.items() if found})
+    return Facts("Sources of the values", {kind: found for kind, found in names.items() if found})
 
 
 def calibration_findings(found: Calibration, left: tuple[str, ...], out: Path | None) -> Findings:
     """Each parameter that the results told, those that they did not, and how far off the model still is."""
     rows = []
-    for names, told in (((*found.told, ("common", "model_error")), "measured"), (found.untold, "not told")):
+    for names, told in (
+        ((*found.told, ("common", "model_error")), "measured"),
+        (found.untold, "not measured"),
+    ):
         for section, name in names:
             one = found.parameters.sections[section][name]
             values = (Quantity(value, "") for value in (one.value, one.low, one.high))

@@ -130,7 +130,7 @@ def _finite(value: Any) -> Any:
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
-_UNKNOWN = "the catalogue has no figure of it"
+_UNKNOWN = "the catalogue has no value for it"
 _NEAREST = 3
 _MADE = ("links by a model", "devices as they were measured")
 _TIMES = "\u00d7"
@@ -152,7 +152,7 @@ def sizing_findings(
             "Metadata servers and gateways",
             (*rank_words(inputs.asked, seen.ranks), *gateway_words(inputs.asked, seen.gateways)),
         ),
-        ("works", "Clients whose work a file says", shown_works(inputs.asked, inputs.works)),
+        ("works", "Clients whose workload comes from a file", shown_works(inputs.asked, inputs.works)),
     )
     sections = (
         *(_said(name, heading, lines) for name, heading, lines in words if lines),
@@ -341,7 +341,7 @@ def _item(inputs: Inputs, one: Design, seen: Sequence[PerDeviceRate]) -> Item:
     pools = (_pool_line(pool) for pool in one.pools)
     details = (*pools, *state_lines(inputs, one, seen), *measured)
     decided = decides(inputs.asked, inputs.catalogue, one)
-    source = f"their figures are of {host.source}, {host.date}"
+    source = f"their values are from {host.source}, {host.date}"
     return Item(f"{one.hosts} hosts, by {decided}; {source}", lead=one.name, details=details)
 
 

@@ -55,7 +55,7 @@ def measured_in(results: Sequence[Path], asked: AskedSizing) -> MeasuredRates:
         result = open_result(path)
         if result.published:
             found.refused.append(
-                f"Not divided by devices: {path}: figures of a document, which no counter explains"
+                f"Not divided by devices: {path}: values of a document, which no counter explains"
             )
             continue
         targets = build_findings(result, with_charts=False, explained=False).targets
@@ -82,7 +82,9 @@ def _add_devices(found: MeasuredRates, cell: Cell, judged: PerDevice) -> None:
         if count is None or rate is None or rate.value is None:
             continue
         if rate.low is None or rate.high is None:
-            found.refused.append(f"Not divided by devices: {cell.id}: one block, and so no interval")
+            found.refused.append(
+                f"Not divided by devices: {cell.id}: one block, and so no confidence interval"
+            )
             return
         reads = "write" not in str(cell.job.get("rw"))
         found.devices.append(PerDeviceRate(cell.id, rate.low / count, rate.high / count, count, reads))
@@ -115,7 +117,7 @@ def add_ranks(found: MeasuredRates, one: CellDiagnosed, clusters: Mapping[str, M
     elif not isinstance(ranks, int | float) or not ranks:
         why = "how many ranks were active was not seen, or changed"
     elif not rates:
-        why = "one block, and so no interval"
+        why = "one block, and so no confidence interval"
     if why is not None or not isinstance(ranks, int | float):
         found.refused.append(f"No rate of a metadata server: {one.cell.id}: {why}")
         return
@@ -140,7 +142,7 @@ def add_gateways(found: MeasuredRates, cell: Cell, target: TargetView, trials: S
     elif cell.validity.state in UNUSABLE:
         why = "INVALID or not run"
     elif not rate.low:
-        why = "one block, and so no interval"
+        why = "one block, and so no confidence interval"
     if why is not None or not rate.low:
         found.refused.append(f"No rate of a gateway: {cell.id}: {why}")
         return
@@ -168,7 +170,7 @@ def with_works(
     for name, one in asked.clients.items():
         if one.work is None:
             continue
-        path = ("sizing", "clients", name, "work")
+        path = ("sizing", "clients", name, "workload")
         try:
             clients[name], found = worked_out(name, one, _read(one.work, beside))
         except _NameError as error:
@@ -210,7 +212,7 @@ def _of_study(path: str, name: str | None) -> ReadWork:
     called = works[0].group or works[0].name
     flights = [one.at_once for one in parts]
     return ReadWork(
-        source=f"{Path(path).name}, work {called}",
+        source=f"{Path(path).name}, workload {called}",
         read_share=share,
         moved_bytes=moved,
         pace_bytes_s=pace,
@@ -240,10 +242,10 @@ def _named(works: Sequence[Work], name: str | None) -> list[Work]:
     names = list(dict.fromkeys(one.group or one.name for one in works))
     chosen = name if name is not None else names[0]
     if name is None and len(names) > 1:
-        raise _NameError(f"it has {len(names)} works", f"add name: one of {_listed(names)}")
+        raise _NameError(f"it has {len(names)} workloads", f"add name: one of {_listed(names)}")
     found = [one for one in works if chosen in (one.name, one.group)]
     if not found:
-        raise _NameError(f"no work is called {chosen[:60]!a}", f"write one of {_listed(names)}")
+        raise _NameError(f"no workload is called {chosen[:60]!a}", f"write one of {_listed(names)}")
     return found
 
 
@@ -287,7 +289,7 @@ def _of_trace(path: str, name: str | None, only: str | None) -> ReadWork:
         without_pace="the tracer slowed it" if view.whole.slowed else "how long it ran is not known",
         requests=_traced_requests(view) + ("" if only is None else ", of all files"),
         at_once=busy if only is None else None,
-        doubts=(*doubts, f"Its calls are counted {files}, and whoever answered them"),
+        doubts=(*doubts, f"Its calls are counted {files}, wherever they were answered"),
     )
 
 
@@ -327,7 +329,8 @@ def _of_result(path: str, name: str | None) -> ReadWork:
     rows = [row for row in stages if row.trial in cells]
     if not rows:
         raise SpecError(
-            "it has no stages of a pipeline", "give a result of one, or write work: {study: FILE, name: WORK}"
+            "it has no stages of a pipeline",
+            "give a result of one, or write workload: {study: FILE, name: WORKLOAD}",
         )
     chosen = _only(list(dict.fromkeys(cells[row.trial] for row in rows)), name, "cell")
     rows = [row for row in rows if cells[row.trial] == chosen]
@@ -373,5 +376,5 @@ def _doubts(validity: Validity) -> tuple[str, ...]:
     """What is said of a doubtful one. Raises SpecError where it is INVALID."""
     words = tuple(f"{one.state}, {one.code}: {one.evidence}" for one in validity.codes)
     if validity.state == "INVALID":
-        raise SpecError(f"it is no figure to size by: {words[0]}", "measure it again")
+        raise SpecError(f"it is no value to size by: {words[0]}", "measure it again")
     return words

@@ -48,8 +48,8 @@ def command(
     """Check the result NEW against a baseline, cell by cell.
 
     Exit code 4: a cell is missing in NEW, or its whole 95 % confidence interval is a loss larger than
-    allowed. 3: a cell is INVALID. 5: a check is inconclusive; --allow-undecided makes that a pass. 2: NEW is
-    the baseline or its copy, or cells of one name ran different jobs; nothing is checked then.
+    allowed. 3: a cell is INVALID. 5: a check is inconclusive; --allow-inconclusive makes that a pass. 2: NEW
+    is the baseline or its copy, or cells of one name ran different jobs; nothing is checked then.
     """
     from leadline import units
     from leadline.store.reader import open_result

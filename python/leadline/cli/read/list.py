@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from leadline.cli.console import complain, echo, echo_text
-from leadline.cli.options import AskedPath
+from leadline.cli.options import AskedPath, RenamedOption
 from leadline.cli.read.indexes import enters, indexed_results, say_left_out
 from leadline.errors import ResultError
 from leadline.units import printable, quoted
@@ -35,14 +35,14 @@ def say_figures(directory: Path, figures: Collection[tuple[str, str]], unknown: 
         by_cell.setdefault(cell, []).append(metric)
     if by_cell:
         echo()
-        echo(f"figures, as in: leadline trend {_example(by_cell)} {directory}")
+        echo(f"metrics, as in: leadline trend {_example(by_cell)} {directory}")
         for cell, metrics in list(by_cell.items())[:_CELLS_SHOWN]:
             echo(printable(f"  {cell}.  {', '.join(metrics)}"))
         if len(by_cell) > _CELLS_SHOWN:
-            echo(f"  and of {len(by_cell) - _CELLS_SHOWN} more cells: leadline list --figures")
+            echo(f"  and of {len(by_cell) - _CELLS_SHOWN} more cells: leadline list --metrics")
     if unknown:
         words = "1 result has" if unknown == 1 else f"{unknown} results have"
-        echo(f"{words} no fresh summary, and figures that are not listed here: leadline list --figures")
+        echo(f"{words} no fresh summary, and metrics that are not listed here: leadline list --metrics")
 
 
 def _example(by_cell: Mapping[str, Sequence[str]]) -> str:
@@ -69,7 +69,7 @@ def list_figures(directory: Path, *, as_json: bool) -> int:
     if as_json:
         echo_text(json.dumps({"format": "leadline.figures/1", "figures": figures}, indent=1))
     elif not figures:
-        echo(f"no result below {printable(str(directory))} has figures")
+        echo(f"no result below {printable(str(directory))} has metrics")
     else:
         wide = max(len(str(one["figure"])) for one in figures)
         for one in figures:
@@ -88,7 +88,10 @@ _RESULTS_MAX, _FIGURES_MAX, _TARGETS_MAX, _TEXT_MAX = 50_000, 10_000, 100, 500
 @click.argument("directory", type=AskedPath(exists=True, file_okay=False), default=".")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @click.option(
-    "--figures",
+    "--metrics",
+    "figures",
+    cls=RenamedOption,
+    former=("--figures",),
     is_flag=True,
     help="List the metrics that `trend` can follow, and how many results have each.",
 )

@@ -83,7 +83,7 @@ def command(
         result = open_result(document)
         if not result.published:
             raise UsageError(
-                f"{document} holds trials, not a document's figures", "see it with: leadline show"
+                f"{document} holds trials, not a document's values", "see it with: leadline show"
             )
         figures = read_document(result)
     else:

@@ -32,7 +32,7 @@ _USABLE = ("VALID", "DOUBTFUL")
 
 
 @click.command(short_help="Show how a metric changed over many results")
-@click.argument("figure")
+@click.argument("figure", metavar="METRIC")
 @click.argument("directory", type=AskedPath(exists=True, file_okay=False), default=".")
 @click.option("--since", metavar="DATE", help="Only results from this day on, for example 2026-01-31.")
 @click.option("--all", "every", is_flag=True, help=f"Show every result, not only the last {_ROWS_SHOWN}.")
@@ -41,14 +41,16 @@ _USABLE = ("VALID", "DOUBTFUL")
 def command(
     figure: str, directory: Path, since: str | None, every: bool, across_jobs: bool, as_json: bool
 ) -> int:
-    """Show FIGURE, such as fuse.randread_4k.iops or '*.latency_p99', in the results below DIRECTORY.
+    """Show METRIC, such as fuse.randread_4k.iops or '*.latency_p99', in the results below DIRECTORY.
 
     INVALID results are listed but not used. Copies of a result count once. All points of a metric must have
     run the same job, else the exit code is 2. A result that cannot be read is named and left out, and the
     exit code is 1.
     """
     if figure.count(".") < 1:
-        raise UsageError(f"{figure!r} names no figure", "write TARGET.WORK.METRIC, for example fuse.*.iops")
+        raise UsageError(
+            f"{figure!r} names no metric", "write TARGET.WORKLOAD.METRIC, for example fuse.*.iops"
+        )
     start = _day(since)
     rows, unreadable, notes = indexed_results(directory, _glob(figure))
     series = _series(rows, start)
@@ -56,7 +58,7 @@ def command(
         say_left_out(unreadable.values())
         raise UsageError(
             f"no result below {directory} has {figure!r}{f' since {since}' if since else ''}",
-            "list them with: leadline list --figures; name a figure as TARGET.WORK.METRIC",
+            "list them with: leadline list --metrics; name one as TARGET.WORKLOAD.METRIC",
         )
     differ = {name: _notes(name, one.points, across_jobs=across_jobs) for name, one in series.items()}
     if as_json:
@@ -253,7 +255,7 @@ def _shift_words(usable: Sequence[tuple[Indexed, float]], unit: str) -> str:
     if shift is None:
         few = len(usable) < POINTS_MIN
         return (
-            f"fewer than {POINTS_MIN} results: a level shift cannot be told"
+            f"fewer than {POINTS_MIN} results: too few to find a level shift"
             if few
             else "no level shift found"
         )

@@ -84,7 +84,7 @@ def audited_space(system: TuningSystem, work: str) -> tuple[SpaceWords, ...]:
     if not found:
         raise RefusedChangeError(
             f"--space audit: nothing is recommended for {work} that can be searched",
-            "name settings: --space NAME=lo..hi; `leadline tune audit --for RESULT` says more after a run",
+            "name settings: --space NAME=lo..hi; after a run, see `leadline tune audit --for RESULT`",
         )
     return tuple(found.values())
 
