@@ -210,7 +210,6 @@ def load() -> None:
     import rich.console
     import rich.table  # noqa: F401
     import ruamel.yaml  # noqa: F401
-    import scipy.special  # noqa: F401
     import vl_convert  # noqa: F401
 
     import leadline

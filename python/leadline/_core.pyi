@@ -28,15 +28,19 @@ __all__ = [
     "histogram_summary",
     "job_formats",
     "layout",
+    "log_gamma",
     "open_beneath",
     "parse_location",
     "read_record",
     "read_trace_logs",
     "run_trial",
     "schemes",
+    "student_cdf",
+    "student_quantile",
     "traced_calls",
     "traced_counters",
     "transfer_memory",
+    "trigamma",
     "version",
     "why_not_ours",
     "without_password",
@@ -197,6 +201,18 @@ def histogram_percentiles(blob: bytes, percentiles: list[float]) -> list[int]:
 
 def histogram_buckets(blob: bytes) -> list[tuple[int, int]]:
     """(highest equivalent latency, count) of every bucket that is not empty."""
+
+def student_cdf(degrees: bytes, t: bytes) -> bytes:
+    """P(T <= t) of Student's t, for each pair of doubles."""
+
+def student_quantile(degrees: bytes, p: bytes) -> bytes:
+    """The t of which P(T <= t) is p, for each pair of doubles."""
+
+def log_gamma(x: bytes) -> bytes:
+    """The logarithm of the gamma function of each double, all above 0."""
+
+def trigamma(x: bytes) -> bytes:
+    """Its second derivative at each double, all above 0."""
 
 def bpf_calls() -> list[str]:
     """The system calls that the tracer in the kernel counts, by name."""

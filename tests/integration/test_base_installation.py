@@ -16,7 +16,6 @@ from targets import RESULT
 from leadline.interpreter import module_environment
 
 PROJECT = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text())["project"]
-EXTRAS: dict[str, list[str]] = PROJECT["optional-dependencies"]
 _NAME = re.compile(r"[A-Za-z0-9._-]+")
 _STUDY = """
 format: leadline.study/1
@@ -64,14 +63,12 @@ def run(python: Path, *words: object) -> subprocess.CompletedProcess[str]:
     )
 
 
-def test_no_package_of_an_extra_is_there(base: Path) -> None:
-    extras = with_all_that_it_needs([one for name in ("report",) for one in EXTRAS[name]])
-    tops = {path.parts[0] for one in extras.values() for path in one.files or ()}
-    modules = sorted(name for name in tops if name.isidentifier() and name != "bin")
-    assert "vl_convert" in modules
-    for module in modules:
-        done = subprocess.run([base, "-P", "-c", f"import {module}"], capture_output=True, check=False)
-        assert done.returncode == 1, module
+@pytest.mark.parametrize(
+    "module", ["darshan", "distributed", "optuna", "pandas", "pyDOE3", "pytest", "scipy", "vl_convert"]
+)
+def test_no_package_of_an_extra_is_there(base: Path, module: str) -> None:
+    done = subprocess.run([base, "-P", "-c", f"import {module}"], capture_output=True, check=False)
+    assert b"ModuleNotFoundError" in done.stderr
 
 
 def test_a_study_runs_and_is_shown_by_the_base_alone(base: Path, tmp_path: Path) -> None:

@@ -45,7 +45,6 @@ LOADED = (
     "pyarrow.parquet",
     "pytest",
     "ruamel.yaml",
-    "scipy.special",
     "scipy.stats",
 )
 OUTPUT_MAX_BYTES = 1 << 20

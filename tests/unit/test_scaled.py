@@ -7,7 +7,9 @@ from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any, cast
 
+import numpy as np
 import pytest
+from scipy import optimize
 
 from leadline.analysis.models.law import LawOfBlocks, ScalabilityLaw, fit_law, law_of_blocks
 from leadline.verdict.diagnosis.causes import causes
@@ -34,6 +36,38 @@ def test_a_law_is_fitted_to_what_follows_it() -> None:
     found, errors = fit_law({n: asked.rate(n) for n in NUMBERS})
     assert (found.one, found.contention, found.crosstalk) == pytest.approx((100.0, 0.1, 0.02), rel=1e-3)
     assert errors.contention < 1e-3
+
+
+@pytest.mark.parametrize("law", [(0.0, 0.0), (0.05, 0.0), (0.3, 0.0001), (0.9, 0.2), (0.02, 0.01)])
+@pytest.mark.parametrize("noise", [0.01, 0.1])
+def test_the_fit_is_that_of_scipy(law: tuple[float, float], noise: float) -> None:
+    def logarithm(n: Any, one: float, contention: float, crosstalk: float) -> Any:
+        return np.log(one * n / (1 + contention * (n - 1) + crosstalk * n * (n - 1)))
+
+    for rates in _blocks(ScalabilityLaw(100.0, *law), noise):
+        found, errors = fit_law(rates)
+        values, covariance = optimize.curve_fit(
+            logarithm,
+            np.array(NUMBERS),
+            np.log(list(rates.values())),
+            p0=(rates[1.0], 0.01, 0.0001),
+            bounds=((1e-12, 0.0, 0.0), (np.inf, 1.0, 1.0)),
+            ftol=1e-15,
+            xtol=1e-15,
+            gtol=1e-15,
+        )
+        fitted = (found.one, found.contention, found.crosstalk)
+        assert fitted == pytest.approx(values, rel=1e-4, abs=1e-5)
+        of_errors = (errors.one, errors.contention, errors.crosstalk)
+        assert of_errors == pytest.approx(np.sqrt(np.diag(covariance)), rel=1e-3)
+
+
+def test_points_on_the_law_have_no_error() -> None:
+    for law in ((0.0, 0.0), (0.02, 0.0001), (0.0, 0.0001)):
+        asked = ScalabilityLaw(100.0, *law)
+        found, errors = fit_law({n: asked.rate(n) for n in NUMBERS})
+        assert (found.contention, found.crosstalk) == pytest.approx(law, abs=1e-6)
+        assert max(errors.contention, errors.crosstalk) < 1e-6
 
 
 def test_a_peak_within_what_was_measured_is_told_with_its_interval() -> None:

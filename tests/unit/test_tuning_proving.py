@@ -9,13 +9,16 @@ from typing import Any
 
 import pytest
 from failing_disk import FailingDisk
+from pyDOE3 import fracfact
 
 from leadline.errors import RefusedChangeError, TuningError
 from leadline.observe.ceph.client import NotObservableError
 from leadline.tuning.changing.journal import TuningJournal
 from leadline.tuning.proving.proof import ProvedSetting, as_manifest, design_of_manifest, kept, of_manifest
 from leadline.tuning.proving.request import (
+    _generators,
     design_of,
+    fraction,
     known_settings,
     proved_settings,
     setting_value,
@@ -315,6 +318,14 @@ class Closed(Cluster):
 
     def osd(self, _osd: int, prefix: str, **_arguments: Any) -> Any:
         raise NotObservableError(f"osd.0 did not answer `{prefix}` for client.a: Permission denied")
+
+
+def test_the_states_of_every_design_are_those_of_pydoe3() -> None:
+    for count, generators in _generators().items():
+        columns = fracfact(generators)
+        found = fraction(generators)
+        assert found == [tuple(row) for row in (columns * -columns[0]).astype(int).tolist()]
+        assert {len(row) for row in found} == {count}
 
 
 def test_whose_right_is_missing_is_said_with_what_to_do() -> None:

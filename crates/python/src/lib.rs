@@ -5,6 +5,7 @@ mod convert;
 mod directory;
 mod errors;
 mod meeting;
+mod special;
 mod trace;
 mod volume;
 
@@ -26,6 +27,8 @@ mod _core {
     use super::directory::{open_beneath, why_not_ours};
     #[pymodule_export]
     use super::meeting::Meeting;
+    #[pymodule_export]
+    use super::special::{log_gamma, student_cdf, student_quantile, trigamma};
     #[pymodule_export]
     use super::trace::{counter_ticks_per_second, read_trace_logs, traced_calls, traced_counters};
     #[pymodule_export]

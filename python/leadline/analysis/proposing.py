@@ -109,7 +109,7 @@ def _span(seen: ProposalSeen, margin: float) -> tuple[float, float, float] | Non
 
 def _margins(seen: Sequence[ProposalSeen]) -> float:
     """Half an interval of one block, from how blocks of one proposal scatter about their mean."""
-    from scipy.special import stdtrit
+    from leadline.analysis.statistics.special import student_quantile
 
     squares, degrees = _PRIOR_DEGREES * _PRIOR_SPREAD**2, _PRIOR_DEGREES
     for one in seen:
@@ -117,7 +117,7 @@ def _margins(seen: Sequence[ProposalSeen]) -> float:
             mean = sum(one.logarithms) / len(one.logarithms)
             squares += sum((value - mean) ** 2 for value in one.logarithms)
             degrees += len(one.logarithms) - 1
-    return float(stdtrit(degrees, 1 - _ALPHA / 2)) * math.sqrt(squares / degrees)
+    return float(student_quantile(degrees, 1 - _ALPHA / 2)) * math.sqrt(squares / degrees)
 
 
 @dataclass(frozen=True)

@@ -79,7 +79,12 @@ class Unwinding(_Handling):
 FILES_MIN = 64  # a run of one job has some 40 open
 _ROOM_BYTES = 512 << 20  # for tables, and for the stacks and pools of threads
 # What a verb loads at its end: it stores tables and judges them.
-_AT_THE_END = ("pyarrow.parquet", "scipy.special", "leadline.verdict.findings", "rich.table")
+_AT_THE_END = (
+    "pyarrow.parquet",
+    "leadline.analysis.statistics.special",
+    "leadline.verdict.findings",
+    "rich.table",
+)
 
 
 def require_room() -> None:

@@ -8,16 +8,20 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-from scipy import stats
+from numpy.typing import NDArray
 
 from leadline.analysis.models.simple import Computed, ModelSaid, exactly
 from leadline.analysis.statistics.means import ALPHA, Estimate, arithmetic_mean, geometric_mean
+from leadline.analysis.statistics.special import student_quantile
 from leadline.errors import UsageError
 from leadline.units import format_latency, format_number
+
+Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -104,7 +108,7 @@ def scaling(rates: Mapping[float, float]) -> ModelSaid:
         )
     law, errors = fit_law(rates)
     s, k = law.contention, law.crosstalk
-    t = float(stats.t.ppf(0.975, len(rates) - 3))
+    t = float(student_quantile(len(rates) - 3, 0.975))
     worst = law.furthest(rates)
     found = [
         _with(f"contention (s), of {len(rates)} points", s, errors.contention * t),
@@ -134,6 +138,8 @@ LawOutcome = Literal["peak", "rising", "undecided"]
 POINTS_MIN = 4  # one more than there are parameters
 BLOCKS_MIN = 3
 _FLAT = 1e-12  # a bend below it is none
+_FIRST = (0.01, 0.0001)  # contention and crosstalk where the search begins
+_CLOSE, _TRIED_MAX = 1e-14, 500
 
 
 @dataclass(frozen=True)
@@ -161,21 +167,49 @@ class ScalabilityLaw:
 
 
 def fit_law(rates: Mapping[float, float]) -> tuple[ScalabilityLaw, ScalabilityLaw]:
-    """Least squares of the logarithms, and each parameter's standard error; four points above 0 or more."""
-    from scipy import optimize  # a fifth of a second, which whoever fits nothing shall not wait
+    """Least squares of the logarithms, and each parameter's standard error; four points above 0 or more.
 
+    NLopt's SLSQP looks for contention and crosstalk in 0 to 1. The rate of one is the mean of what is left.
+    """
     numbers = np.array(sorted(rates), dtype=float)
-    seen = np.array([rates[one] for one in sorted(rates)], dtype=float)
+    each = np.log([rates[one] / one for one in sorted(rates)])
+    terms = np.column_stack([numbers - 1, numbers * (numbers - 1)])
+    found = _least_squares(each, terms)
+    divisor = 1 + terms @ found
+    alone = each + np.log(divisor)
+    one = math.exp(alone.mean())
+    slopes = np.column_stack([np.full(numbers.size, 1 / one), -terms / divisor[:, None]])
+    variance = ((alone - alone.mean()) ** 2).sum() / (numbers.size - 3)
+    errors = np.sqrt(np.diag(np.linalg.pinv(slopes.T @ slopes)) * variance)
+    return ScalabilityLaw(one, *map(float, found)), ScalabilityLaw(*map(float, errors))
 
-    def law(n: np.ndarray, a: float, s: float, k: float) -> np.ndarray:
-        found: np.ndarray = np.log(a * n / (1 + s * (n - 1) + k * n * (n - 1)))
-        return found
 
-    first = (seen[0] / numbers[0], 0.01, 0.0001)
-    bounds = ((1e-12, 0.0, 0.0), (np.inf, 1.0, 1.0))
-    fitted, covariance = optimize.curve_fit(law, numbers, np.log(seen), p0=first, bounds=bounds)
-    errors = np.sqrt(np.diag(covariance))
-    return ScalabilityLaw(*map(float, fitted)), ScalabilityLaw(*map(float, errors))
+def _least_squares(each: Array, terms: Array) -> Array:
+    """The contention and crosstalk with which log `each` + log(1 + `terms` @ them) scatters least."""
+    import nlopt
+
+    best = (math.inf, np.array(_FIRST))
+
+    def squares(at: Array, slope: Array) -> float:
+        nonlocal best
+        divisor = 1 + terms @ at
+        left = each + np.log(divisor)
+        left = left - left.mean()
+        if slope.size:
+            slope[:] = 2 * left @ (terms / divisor[:, None])
+        total = float(left @ left)
+        best = min(best, (total, at.copy()), key=lambda one: one[0])
+        return total
+
+    search = nlopt.opt(nlopt.LD_SLSQP, terms.shape[1])
+    search.set_lower_bounds(0.0)
+    search.set_upper_bounds(1.0)
+    search.set_min_objective(squares)
+    search.set_xtol_rel(_CLOSE)
+    search.set_maxeval(_TRIED_MAX)
+    with suppress(nlopt.RoundoffLimited):  # the points lie on the law as nearly as numbers can tell
+        search.optimize(_FIRST)
+    return best[1]
 
 
 @dataclass(frozen=True)

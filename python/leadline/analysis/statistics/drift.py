@@ -42,6 +42,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from leadline.analysis.statistics.special import student_cdf
 from leadline.store.tables import LatencyRow
 
 FEWEST_INTERVALS = 8
@@ -135,8 +136,6 @@ def _steps_at_correlation(standard: Array, rho: float, places: NDArray[np.int64]
     """Generalised least squares of a mean and a step: each place's log likelihood, and the probability that
     the largest step is as large by chance.
     """
-    from scipy.special import stdtr
-
     count = standard.size
     mean, precision, steps, lengths = _design(count, int(places[0]), rho)
     values = _white(standard, rho)
@@ -148,7 +147,7 @@ def _steps_at_correlation(standard: Array, rho: float, places: NDArray[np.int64]
     likelihood = -0.5 * (
         (count - 1) * np.log(1 - rho * rho) + np.log(precision) + np.log(lengths) + (count - 2) * np.log(left)
     )
-    return likelihood, min(2 * float(stdtr(degrees, -largest)) * places.size, 1.0)
+    return likelihood, min(2 * float(student_cdf(degrees, -largest)) * places.size, 1.0)
 
 
 @lru_cache(maxsize=4 * len(CORRELATIONS))  # trials of a study are mostly as long as each other
@@ -281,13 +280,11 @@ def _by_order(
 
 def first_block_p_value(series: Array) -> float:
     """How rare it is that the first value lies so far from the others; 1 where it is among them."""
-    from scipy.special import stdtr
-
     first, rest = series[0], series[1:]
     if rest.min() - np.ptp(rest) <= first <= rest.max() + np.ptp(rest):
         return 1.0
     error = rest.std(ddof=1) * math.sqrt(1 + 1 / rest.size)
-    return 2 * float(stdtr(rest.size - 1, -abs(first - rest.mean()) / error)) if error > 0 else 0.0
+    return 2 * float(student_cdf(rest.size - 1, -abs(first - rest.mean()) / error)) if error > 0 else 0.0
 
 
 def _orders(blocks: int, seed: int) -> NDArray[np.int64]:

@@ -38,6 +38,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from leadline.analysis.statistics.special import log_gamma, student_cdf, student_quantile
+
 ALPHA = 0.05
 # Where a run looked at its intervals to decide whether to go on, they were narrow by luck now and then;
 # decided at this level they hold as often as ever (by simulation, in `bench/coverage.md`).
@@ -143,10 +145,8 @@ class MeanOfBlocks:
 
     def beyond(self, distance: Array) -> Array:
         """The share of the mixture that lies further than `distance` from the mean, either side."""
-        from scipy.special import stdtr
-
         away = distance / np.where(self.scale > 0, self.scale, 1.0)
-        tails = stdtr(self.degrees, -(away - self.centre) / self.spread) + stdtr(
+        tails = student_cdf(self.degrees, -(away - self.centre) / self.spread) + student_cdf(
             self.degrees, -(away + self.centre) / self.spread
         )
         share = np.minimum((self.weight * tails).sum(axis=0), 1.0)
@@ -154,9 +154,7 @@ class MeanOfBlocks:
 
     def half_width(self, alpha: float) -> Array:
         """Half the interval that misses with probability `alpha`."""
-        from scipy.special import stdtrit
-
-        reach = np.abs(self.centre) + self.spread * stdtrit(self.degrees, 1 - alpha / 2)
+        reach = np.abs(self.centre) + self.spread * student_quantile(self.degrees, 1 - alpha / 2)
         low, high = np.zeros_like(self.scale), self.scale * reach.max(axis=0)
         found = self.scale * (self.weight * reach).sum(axis=0)
         for _ in range(_STEPS):
@@ -176,9 +174,7 @@ class MeanOfBlocks:
     @cached_property
     def _peaks(self) -> Array:
         """The density of each t distribution at its centre, by its weight and per `scale`."""
-        from scipy.special import gammaln
-
-        height = np.exp(gammaln((self.degrees + 1) / 2) - gammaln(self.degrees / 2))
+        height = np.exp(log_gamma((self.degrees + 1) / 2) - log_gamma(self.degrees / 2))
         return np.asarray(self.weight * height / (np.sqrt(self.degrees * np.pi) * self.spread))
 
     def _density(self, distance: Array) -> Array:

@@ -58,13 +58,13 @@ class WelchRatio:
 
     def p_value(self) -> float:
         """The level at which the interval just touches 1; 1 where there is none."""
-        from scipy.special import stdtr
+        from leadline.analysis.statistics.special import student_cdf
 
         if self.error is None or self.degrees is None:
             return 1.0
         if self.error == 0:
             return float(self.logarithm == 0)
-        return 2 * float(stdtr(self.degrees, -abs(self.logarithm) / self.error))
+        return 2 * float(student_cdf(self.degrees, -abs(self.logarithm) / self.error))
 
 
 def welch_ratio(
@@ -112,9 +112,9 @@ def _estimate(
 ) -> Estimate:
     if error is None or degrees is None:
         return Estimate(math.exp(logarithm), None, None, count, 1 - alpha)
-    from scipy.special import stdtrit
+    from leadline.analysis.statistics.special import student_quantile
 
-    margin = float(stdtrit(degrees, 1 - alpha / 2)) * error
+    margin = float(student_quantile(degrees, 1 - alpha / 2)) * error
     low, high = (math.exp(min(logarithm + one, 700.0)) for one in (-margin, margin))
     return Estimate(math.exp(logarithm), low, high, count, 1 - alpha)
 

@@ -37,6 +37,7 @@ from leadline.analysis.statistics.intervals import (
     least_squares,
     mean_of_blocks,
 )
+from leadline.analysis.statistics.special import log_gamma, trigamma
 
 POWER = 0.8
 _SERIES = 400  # of simulated blocks: the answer then repeats to about a twentieth
@@ -187,12 +188,10 @@ def learn_spreads(squares: Array, degrees: int, shares: Array) -> Spreads:
 
 def _likelihood(squares: Array, degrees: int, prior: Array, variance: Array) -> Array:
     """The logarithm of how likely sums of squares are, but for what does not depend on the prior."""
-    from scipy.special import gammaln
-
     both = (prior + degrees) / 2
     known = prior * variance
     return np.asarray(
-        gammaln(both) - gammaln(prior / 2) + prior / 2 * np.log(known) - both * np.log(known + squares)
+        log_gamma(both) - log_gamma(prior / 2) + prior / 2 * np.log(known) - both * np.log(known + squares)
     )
 
 
@@ -352,8 +351,6 @@ def independent_shares(rows: Array, correlation: float, *groupings: Sequence[str
 
 def _target_scales(rows: Array, squares: Array, targets: Sequence[str], correlation: float) -> Array:
     """By ratio, the scale of its target's variances, 1 where targets do not differ."""
-    from scipy.special import polygamma
-
     logarithms = np.log(np.maximum(squares, 1e-6 * np.median(squares)))
     names = list(dict.fromkeys(targets))
     if len(names) < 2:
@@ -363,7 +360,7 @@ def _target_scales(rows: Array, squares: Array, targets: Sequence[str], correlat
     levels = np.array([np.median(group) for group in groups])
     levels -= np.median(logarithms)
     within = sum(float(((group - group.mean()) ** 2).sum()) for group in groups)
-    one = max(within / max(len(squares) - len(names), 1), float(polygamma(1, (rows.shape[1] - 1) / 2)))
+    one = max(within / max(len(squares) - len(names), 1), float(trigamma((rows.shape[1] - 1) / 2)))
     common = common_share(rows, targets, correlation)
     noise = one * (common + (1 - common) * np.pi / 2 / sizes)  # of a median
     between = max(float((levels**2 - noise).mean()), 0.0)

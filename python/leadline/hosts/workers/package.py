@@ -15,8 +15,6 @@ from pathlib import Path
 
 from leadline.interpreter import executable
 
-# What judges and draws: a host does neither.
-_LEFT_OUT = ("vl_convert", "scipy", "scipy.libs")
 _READ_BYTES = 1 << 20
 _SCRIPT = """\
 umask 077
@@ -90,17 +88,15 @@ def pack(top: Path, directory: Path) -> Package:
     """Write an installation into an archive in `directory`: some seconds. Raises OSError."""
     archive, unpacked = directory / "leadline.tar.gz", 0
 
-    def chosen(member: tarfile.TarInfo) -> tarfile.TarInfo | None:
+    def owned(member: tarfile.TarInfo) -> tarfile.TarInfo:
         nonlocal unpacked
-        if Path(member.name).name in _LEFT_OUT:
-            return None
         member.uid = member.gid = 0
         member.uname = member.gname = ""
         unpacked += member.size
         return member
 
     with tarfile.open(archive, "w:gz", compresslevel=1) as packed:
-        packed.add(top, top.name, filter=chosen)
+        packed.add(top, top.name, filter=owned)
     digest = hashlib.sha256()
     with archive.open("rb") as file:
         while piece := file.read(_READ_BYTES):

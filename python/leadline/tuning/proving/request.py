@@ -6,9 +6,11 @@ their combinations in which each setting's own effect can be told.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from importlib.resources import files
+from itertools import product
 from typing import Any
 
 from leadline.errors import LeadlineError, RefusedChangeError
@@ -43,20 +45,30 @@ def _factorial(names: Sequence[str]) -> ProofDesign:
             f"{len(names)} settings are more than the {most} that one proof takes",
             "prove them in groups, the likely ones first; or: --one-by-one",
         )
-    from pyDOE3 import fracfact  # loads all of scipy's statistics: only where a proof is planned
-
-    columns = fracfact(generators[len(names)])
-    columns = columns * -columns[0]  # the first state is that in which nothing is changed
     states = {}
-    for row in columns:
+    for row in fraction(generators[len(names)]):
         on = tuple(name for name, level in zip(names, row, strict=True) if level > 0)
         numbers = (str(names.index(name) + 1) for name in on)
         states["_".join((WITH, *numbers)) if on else WITHOUT] = on
     return ProofDesign("factorial", states)
 
 
+def fraction(generators: str) -> list[tuple[int, ...]]:
+    """The states of a design, by the level (-1 or 1) of each column; in the first of them all are -1.
+
+    Every combination of the single letters is a state, and a word's level is the product of its letters'.
+    """
+    words = generators.split()
+    letters = sorted(word for word in words if len(word) == 1)
+    states = [
+        [math.prod(levels[letters.index(letter)] for letter in word) for word in words]
+        for levels in product((-1, 1), repeat=len(letters))
+    ]
+    return [tuple(-level * first for level, first in zip(state, states[0], strict=True)) for state in states]
+
+
 def _generators() -> dict[int, str]:
-    """By number of settings, the columns of its design as pyDOE3 writes them."""
+    """By number of settings, the columns of its design."""
     text = files("leadline.tuning.proving").joinpath("designs.yaml").read_text(encoding="utf-8")
     table = read_yaml(text, "designs.yaml", {}).value["generators"]
     return {int(count): str(words) for count, words in table.items()}
