@@ -12,10 +12,12 @@ import threading
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from leadline.hosts.directory import LINE_BYTES_MAX
+from leadline.hosts.session import SessionThread
 from leadline.interpreter import module_command, module_environment
+from leadline.observe import machine
 from leadline.observe.host.host import patient_s
 
-LINE_BYTES_MAX = 256 << 20  # a manifest with its plan
 _END_S = 90.0  # a trial is ended and workspaces are removed: `child` and `places` have deadlines of their own
 _KILL_S = 2.0
 _DETAIL_BYTES = 2000
@@ -35,14 +37,18 @@ class Channel:
     def __init__(self, study: str, ended: Callable[[], None] = lambda: None) -> None:
         self._ended = ended
         self._stderr = os.fdopen(os.memfd_create("leadline-session"), "w+b")
-        self._process = subprocess.Popen(
-            module_command("leadline.hosts.session", study),
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=self._stderr,
-            env=module_environment(),
-            start_new_session=True,
-        )
+        self._process: subprocess.Popen[bytes] | SessionThread
+        if machine.other() is not None:  # what calls its host is in this process
+            self._process = SessionThread(self._stderr.fileno())
+        else:
+            self._process = subprocess.Popen(
+                module_command("leadline.hosts.session", study),
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=self._stderr,
+                env=module_environment(),
+                start_new_session=True,
+            )
         self._numbers = itertools.count(1)
         self._lock = threading.Lock()
         self._waiting: dict[int, queue.SimpleQueue[Mapping[str, Any] | None]] = {}

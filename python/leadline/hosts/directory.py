@@ -87,6 +87,7 @@ class Attempts:
 
 
 PIECE_BYTES_MAX = 8 << 20
+LINE_BYTES_MAX = 256 << 20  # between a session and who asks it: a manifest with its plan
 FILES_MAX = 10_000  # of one attempt
 _NUMBER_MAX = 0xFFFF
 _TRIAL = re.compile(r"(t[0-9]{4,9})(?:[.-]|\Z)")

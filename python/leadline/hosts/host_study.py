@@ -29,6 +29,7 @@ from leadline.hosts.directory import (
     state_home,
 )
 from leadline.hosts.model import Attempt, AttemptEnd, AttemptState, as_json
+from leadline.observe import machine
 from leadline.observe.client import Observer
 from leadline.observe.host import host as this_host
 from leadline.observe.mounts.layouts import with_layout
@@ -269,6 +270,13 @@ def _own_manifest(manifest: Mapping[str, Any], host: Mapping[str, Any]) -> dict[
 
 def _facts(target: Mapping[str, Any], known: Mapping[str, Any] | None) -> TargetFacts:
     """What a target is on this host; `known` has what the parent found it to be."""
+    if machine.other() is not None:
+        if target.get("pool"):
+            raise UsageError(
+                f"target {target['name']} has a pool of its own, which leadline's agent cannot set",
+                "install leadline on that host, or leave the pool out",
+            )
+        return inspect(str(target["url"]))
     conf = ((known or {}).get("ceph") or {}).get("conf")
     readable = Path(conf) if conf is not None and Path(conf).is_file() else None
     url = str(target["url"])

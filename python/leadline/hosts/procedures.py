@@ -39,6 +39,7 @@ from leadline.hosts.directory import (
     tidy,
 )
 from leadline.hosts.model import AttemptEnd, as_json
+from leadline.observe import machine
 from leadline.run.session import undo_run
 from leadline.store.acting import look_at
 from leadline.store.files import MANIFEST
@@ -66,7 +67,8 @@ class _Here:
 
 def clock() -> int:
     """This host's time of day, unix ns."""
-    return time.time_ns()
+    there = machine.other()
+    return time.time_ns() if there is None else there.clock()
 
 
 def probe(need: Mapping[str, Any]) -> Reply:
@@ -76,24 +78,32 @@ def probe(need: Mapping[str, Any]) -> Reply:
         free_bytes = shutil.disk_usage(next(one for one in (home, *home.parents) if one.exists())).free
     except (LeadlineError, OSError) as error:
         return _refused(error)
+    there = machine.other()
     return {
         "python": platform.python_version(),
         "leadline": _core.version(),
+        **(_identity() if there is None else there.identity()),
+        "pid": os.getpid(),
+        "uid": os.geteuid(),
+        "directory": str(home),
+        "free_bytes": free_bytes,
+        "programs": {name: shutil.which(name) for name in need.get("programs", ())},
+        "modules": {name: importlib.util.find_spec(name) is not None for name in need.get("modules", ())},
+        "unix_ns": time.time_ns(),
+    }
+
+
+def _identity() -> dict[str, Any]:
+    """What tells this host apart from others, and which libraries it has."""
+    return {
         "hostname": socket.gethostname(),
         "machine_id": _text("/etc/machine-id"),
         "boot_id": _text("/proc/sys/kernel/random/boot_id"),
         "network": os.stat("/proc/self/ns/net").st_ino,  # noqa: PTH116 - one machine may be several hosts
-        "pid": os.getpid(),
-        "uid": os.geteuid(),
         "cpus": len(os.sched_getaffinity(0)),
-        "directory": str(home),
-        "free_bytes": free_bytes,
         "engines": {
             str(one["name"]): None if one["available"] else str(one["reason"]) for one in _core.engines()
         },
-        "programs": {name: shutil.which(name) for name in need.get("programs", ())},
-        "modules": {name: importlib.util.find_spec(name) is not None for name in need.get("modules", ())},
-        "unix_ns": time.time_ns(),
     }
 
 
@@ -176,6 +186,14 @@ def close_session(discard: bool = False) -> Reply:
     if session is not None and not session.close():
         found.setdefault("left", []).append(f"process {session.pid}, the session, had to be killed")
     return found
+
+
+def leave() -> None:
+    """End the session, if there is one, as at the end of this process: its trial ends, its workspaces go."""
+    with _Here.lock:
+        session, _Here.session = _Here.session, None
+    if session is not None:
+        session.close()
 
 
 # -- what a host keeps -------------------------------------------------------------------------------

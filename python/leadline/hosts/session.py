@@ -11,18 +11,20 @@ import json
 import os
 import queue
 import signal
+import subprocess
 import sys
 import threading
 import time
 import traceback
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from typing import Any, NoReturn
+from typing import IO, Any, NoReturn
 
 from leadline.errors import LeadlineError, UsageError, shortage_of
-from leadline.hosts.channel import LINE_BYTES_MAX
+from leadline.hosts.directory import LINE_BYTES_MAX
 from leadline.hosts.host_study import HostStudy
 from leadline.hosts.model import Attempt, as_json
+from leadline.observe import machine
 from leadline.plan.model import Plan, PlannedCell, Trial
 from leadline.store.tables import TrialRow
 
@@ -74,7 +76,9 @@ class CurrentAttempt:
 
     def begin(self, attempt: str, start_unix_ns: int, asker: int) -> str:
         """Have it start then, on this host's time of day. Why that cannot be, or ""."""
-        monotonic_ns, unix_ns = time.monotonic_ns(), time.time_ns()
+        there = machine.other()
+        monotonic_ns = time.monotonic_ns()
+        unix_ns = time.time_ns() if there is None else monotonic_ns + there.offset_ns()
         with self._changed:
             if attempt != self._attempt or not self._prepared or self._start_ns is not None:
                 return (
@@ -290,13 +294,58 @@ def _refusal(error: Exception) -> dict[str, Any]:
     return {"refused": refused, "remedy": remedy}
 
 
-def _listen(session: HostSession) -> None:
+def _listen(session: HostSession, stream: IO[bytes]) -> None:
     """Hear until the end of the input: the worker of this host has ended, or wants no more."""
     try:
-        while (line := sys.stdin.buffer.readline(LINE_BYTES_MAX)).endswith(b"\n"):
+        while (line := stream.readline(LINE_BYTES_MAX)).endswith(b"\n"):
             session.hear(json.loads(line))
     finally:  # also where what was said is no request of this version
         session.end()
+
+
+class SessionThread:
+    """A session in this process, for a host that is another: what `channel.Channel` needs of a child."""
+
+    def __init__(self, errors: int) -> None:
+        its_input, to = os.pipe()
+        output, its_output = os.pipe()
+        self.stdin: IO[bytes] | None = os.fdopen(to, "wb")
+        self.stdout: IO[bytes] | None = os.fdopen(output, "rb")
+        self.pid = os.getpid()
+        self.returncode: int | None = None
+        self._errors = errors
+        self._session = HostSession(its_output)
+        stream = os.fdopen(its_input, "rb")
+        threading.Thread(target=_listen, args=(self._session, stream), daemon=True).start()
+        self._thread = threading.Thread(target=self._run, args=(its_output,), daemon=True)
+        self._thread.start()
+
+    def _run(self, output: int) -> None:
+        code = 1
+        try:
+            self._session.serve()
+            code = 0
+        except Exception as error:
+            words = error.message if isinstance(error, LeadlineError) else traceback.format_exc()
+            os.write(self._errors, words.encode())
+        finally:
+            self.returncode = code
+            os.close(output)
+
+    def poll(self) -> int | None:
+        """How it ended, None while it has not."""
+        return self.returncode
+
+    def wait(self, timeout: float | None = None) -> int:
+        """Raises subprocess.TimeoutExpired."""
+        self._thread.join(timeout)
+        if self._thread.is_alive():
+            raise subprocess.TimeoutExpired("session", timeout or 0)
+        return self.returncode or 0
+
+    def kill(self) -> None:
+        """Have it end; it cannot be killed alone."""
+        self._session.end()
 
 
 def main() -> NoReturn:
@@ -306,7 +355,7 @@ def main() -> NoReturn:
     session = HostSession(output)
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         signal.signal(number, lambda *_: session.end())
-    threading.Thread(target=_listen, args=(session,), daemon=True).start()
+    threading.Thread(target=_listen, args=(session, sys.stdin.buffer), daemon=True).start()
     code = 1
     try:
         session.serve()

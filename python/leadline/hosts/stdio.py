@@ -34,9 +34,9 @@ class CallServer:
         self._writing = threading.Lock()
         self._heard_s = time.monotonic()
 
-    def greet(self) -> None:
+    def greet(self, **more: str) -> None:
         """Say what is here. A line of its own: what a login shell prints may stand before it."""
-        versions = {"python": platform.python_version(), "leadline": _core.version()}
+        versions = {"python": platform.python_version(), "leadline": _core.version(), **more}
         self._write(b"\n" + GREETING + json.dumps(versions).encode() + b"\n")
 
     def serve(self) -> None:
@@ -74,14 +74,19 @@ class CallServer:
         os._exit(1)  # whoever was to call is gone, and its network did not say so
 
 
-def main() -> None:
-    """Serve on the streams that this process was given; what prints in it goes to standard error."""
+def own_streams() -> CallServer:
+    """What answers on the streams that this process was given; what prints in it goes to standard error."""
     incoming, outgoing = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
     nothing = os.open(os.devnull, os.O_RDONLY)
     os.dup2(nothing, 0)
     os.dup2(2, 1)
     os.close(nothing)
-    server = CallServer(incoming, outgoing)
+    return CallServer(incoming, outgoing)
+
+
+def main() -> None:
+    """Serve until the input ends."""
+    server = own_streams()
     try:
         server.greet()
         server.serve()

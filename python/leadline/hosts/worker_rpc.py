@@ -18,6 +18,7 @@ from typing import Any
 
 from leadline.errors import LeadlineError
 from leadline.hosts.replies import pack_reply
+from leadline.observe import machine
 from leadline.trusted import why_not_place
 
 _SCRATCH = "dask-scratch-space"  # Dask's name for it, wherever it is
@@ -65,11 +66,15 @@ def probe(need: Mapping[str, Any]) -> dict[str, Any]:
             "refused": f"Dask's directory for modules there is not this account's alone: {why}",
             "remedy": "remove it, and start Dask with DASK_TEMPORARY_DIRECTORY set to a private directory",
         }
+    there = machine.other()
+    if there is not None:
+        there.refresh()
     found = procedures.probe(need)
     if "refused" in found:
         return found
     targets = {name: _target(url) for name, url in need.get("targets", {}).items()}
-    room = {"memory_bytes": host.memory_bytes(), "memory_room": host.memory_room()}
+    places = () if there is None else (there.files / "proc", there.files / "sys")
+    room = {"memory_bytes": host.memory_bytes(*places), "memory_room": host.memory_room(*places)}
     return {**found, **room, "facts": host.facts(), "targets": targets}
 
 
@@ -124,6 +129,8 @@ def audit_part(asked: str, limit_s: float) -> dict[str, Any]:
 def _printed(words: Sequence[str], given: bytes, limit_s: float, what: str) -> dict[str, Any]:
     from leadline.interpreter import module_command, module_environment
 
+    if machine.other() is not None:
+        return {"refused": f"{what} needs leadline on that host, and only its agent runs there"}
     try:
         done = subprocess.run(
             module_command(*words),

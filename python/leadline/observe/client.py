@@ -17,6 +17,7 @@ from typing import IO, Any
 
 from leadline.errors import ObserverError
 from leadline.interpreter import module_command, module_environment
+from leadline.observe import machine
 from leadline.observe.host.host import patient_s
 from leadline.observe.reading import ClusterState, Delta, Mark, Sample, delta, steady_unix_ns
 from leadline.study.target import TargetFacts
@@ -58,7 +59,7 @@ class Observer:
             "labs": list(labs),
             "clusters": clusters,
         }
-        self._process: subprocess.Popen[bytes] | None = None
+        self._process: machine.ObserverProcess | None = None
         self._marks: queue.Queue[dict[str, Any]] = queue.Queue()
         self._samples: deque[Sample] = deque(maxlen=_SAMPLES_MAX)
         self._ready = threading.Event()  # it samples, or has closed its output
@@ -87,14 +88,8 @@ class Observer:
 
         One that ended is known at once; one that is slow shares its processors with many others that start.
         """
-        self._process = subprocess.Popen(
-            module_command("leadline.observe.agent"),
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            env=module_environment(),
-            start_new_session=True,
-        )
+        there = machine.other()
+        self._process = _started_here() if there is None else there.observer()
         assert self._process.stdout is not None  # noqa: S101 - for the type checker: PIPE was asked for
         assert self._process.stderr is not None  # noqa: S101
         threading.Thread(target=self._read, args=(self._process.stdout,), daemon=True).start()
@@ -190,6 +185,17 @@ class Observer:
         for line in stream:
             self._errors.extend(line)
             del self._errors[:-_STDERR_BYTES_MAX]
+
+
+def _started_here() -> subprocess.Popen[bytes]:
+    return subprocess.Popen(
+        module_command("leadline.observe.agent"),
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env=module_environment(),
+        start_new_session=True,
+    )
 
 
 def _mark(found: Mapping[str, Any]) -> Mark:

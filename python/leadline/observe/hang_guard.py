@@ -24,6 +24,7 @@ from typing import Any, NoReturn, Protocol, TypeVar
 from leadline.errors import TargetError
 from leadline.foreign import parse_json
 from leadline.interpreter import module_command, module_environment
+from leadline.observe import machine
 from leadline.units import printable
 
 _T = TypeVar("_T")
@@ -84,6 +85,11 @@ def in_fork(question: Callable[[Doing], _T], about: str, deadline_s: float = ANS
 def check_answers(paths: Iterable[str | Path]) -> None:
     """Raises TargetError for the first path, or what is to hold it, on a file system that does not answer."""
     places = [os.fspath(path) for path in paths]
+    there = machine.other()
+    if there is not None:
+        for place in places:
+            there.check_answers(place)
+        return
 
     def touch_all(doing: Doing) -> None:
         for place in places:

@@ -12,6 +12,7 @@ from typing import Any, Protocol
 
 from leadline.counters.catalogue import TrialFigure, trial_figures
 from leadline.counters.observed import ObservedFigures
+from leadline.observe import machine
 
 STEP_NS_MIN = 100_000_000  # less is what keeping a clock right moves it by
 _ROUNDS = 5
@@ -45,20 +46,23 @@ def steady_unix_ns() -> int:
 
 
 class ClockWatch:
-    """Finds out that the time of day was set, forwards or back."""
+    """Finds out that the time of day was set, on the machine that this process works for."""
 
     def __init__(self) -> None:
-        self._before_ns = self._seen_ns = _BEGUN_NS
+        there = machine.other()
+        self._offset_ns = offset_ns if there is None else there.offset_ns
+        self._begun_ns = _BEGUN_NS if there is None else there.offset_ns()
+        self._before_ns = self._seen_ns = self._begun_ns
 
     def step_ns(self) -> int:
         """How far it was set since the last call; 0 where it was not."""
-        self._before_ns, self._seen_ns = self._seen_ns, offset_ns()
+        self._before_ns, self._seen_ns = self._seen_ns, self._offset_ns()
         step_ns = self._seen_ns - self._before_ns
         return step_ns if abs(step_ns) >= STEP_NS_MIN else 0
 
     def steady(self, unix_ns: int, near_ns: int) -> int:
         """A time of day between the last two calls as `steady_unix_ns` told it, which was near to that."""
-        told = (unix_ns - offset + _BEGUN_NS for offset in (self._before_ns, self._seen_ns))
+        told = (unix_ns - offset + self._begun_ns for offset in (self._before_ns, self._seen_ns))
         return min(told, key=lambda found: abs(found - near_ns))
 
 

@@ -13,11 +13,12 @@ import signal
 import time
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, NoReturn
 
 from leadline.errors import EngineError
 from leadline.observe.host.host import patient_s
-from leadline.run.prepared import prepared
+from leadline.run.prepared import forks
 
 _POLL_S = 0.1
 _INTERRUPT_GRACE_S = 10.0  # the engine finishes what is in flight, at most that long
@@ -66,7 +67,7 @@ class Worker:
         output, its_output = os.pipe()
         self._input, self._output = os.fdopen(input_, "wb"), os.fdopen(output, "rb")
         try:
-            self._process = prepared().fork((its_input, its_output, self._stderr.fileno()), kinds)
+            self._process = forks().fork((its_input, its_output, self._stderr.fileno()), kinds)
         finally:
             os.close(its_input)
             os.close(its_output)
@@ -84,6 +85,10 @@ class Worker:
     def stopped_ns(self, since_ns: int, until_ns: int) -> int | None:
         """See `ForkedProcess`."""
         return self._process.stopped_ns(since_ns, until_ns)
+
+    def bring(self, record: Path) -> None:
+        """Have the record of a trial that still runs here, as far as it is written."""
+        self._process.bring(record)
 
     def __enter__(self) -> Worker:
         """Wait until it obeys. One that was stopped before answers every command by `interrupted`."""

@@ -124,6 +124,20 @@ class ReadingBack:
     check: Callable[[str, str], Answer]
 
 
+@dataclass(frozen=True)
+class JobFiles:
+    """Fields of a worker's job that name files of its result, where the worker is on another machine.
+
+    `kept` are files of the worker's that only stay there, `sent` are put there before the trial, `brought`
+    are fetched after it, and `ours` mean nothing there.
+    """
+
+    kept: tuple[str, ...] = ()
+    sent: tuple[str, ...] = ()
+    brought: tuple[str, ...] = ()
+    ours: tuple[str, ...] = ()
+
+
 class Conducted(Generic[_Job]):
     """A kind of work as it is run. The first half is asked by the parent, the second by the worker.
 
@@ -133,6 +147,7 @@ class Conducted(Generic[_Job]):
     kind: str
     # A trial makes files of its own even where files were laid out for it.
     own_beside_layout: bool = False
+    carried: JobFiles = JobFiles()
 
     # -- the parent's side ---------------------------------------------------------------------------
 
@@ -179,6 +194,10 @@ class Conducted(Generic[_Job]):
         `hosts` has a directory for each, in which its files lie as in its own result.
         """
         del trial, into, hosts
+
+    def taken(self, job: dict[str, Any], summary: dict[str, Any]) -> None:
+        """Finish a trial whose worker was on another machine, once its files are here."""
+        del job, summary
 
     # -- the worker's side ---------------------------------------------------------------------------
 

@@ -22,7 +22,7 @@ from leadline.run.interface import SLOWEST_BYTES_PER_S, Assignment, Conducted, P
 from leadline.run.kinds import conducted
 from leadline.run.model import Display, RunRequest, Stopping, no_progress
 from leadline.run.places import SMALL_DEADLINE_S, Places
-from leadline.run.prepared import prepared
+from leadline.run.prepared import forks
 from leadline.run.rows import (
     build_latency_rows,
     build_series_rows,
@@ -210,7 +210,7 @@ class LocalSite:
 
     def _tell_of_helpers(self) -> None:
         """One that ended by itself was replaced: a trial that went with it says so too."""
-        for words in prepared().told():
+        for words in forks().told():
             self._writer.journal("helper_replaced", reason=words)
             self._display.say(f"{words}; another one was started")
 
@@ -410,7 +410,9 @@ class LocalSite:
     def _run_engine(self, member: Member, come: Appointment | None) -> Answer:
         """Run one job in its worker, to its end or until it is steady."""
         cell, record = member.cell, self._writer.record_path(member.trial.id)
-        watch = None if cell.steady is None else SteadyWatch(cell.steady, cell.job, record)
+        watch = (
+            None if cell.steady is None else SteadyWatch(cell.steady, cell.job, record, member.worker.bring)
+        )
         answer = member.worker.call(
             "trial",
             self._jobs.deadline_s(cell) + 5.0,

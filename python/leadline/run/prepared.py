@@ -14,10 +14,11 @@ import subprocess
 import threading
 from collections.abc import Collection, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from leadline.errors import EngineError
 from leadline.interpreter import module_command, module_environment
+from leadline.observe import machine
 
 _OWN = Path("/proc/thread-self")
 # proc(5): accounts, umask, capabilities, filters, processors and memory of a thread.
@@ -134,6 +135,9 @@ class ForkedProcess:
         refused: str | None = words.get("refused")
         return refused
 
+    def bring(self, record: Path) -> None:
+        """See `WorkerProcess`: it writes here."""
+
     def give_up(self) -> None:
         """It did not come to be in time: neither it nor what was to fork it is waited for any more."""
         if self._held is None:
@@ -203,6 +207,55 @@ class ForkedProcess:
         except OSError:  # its end may have gone with words unread
             return {}, []
         return (json.loads(data) if data else {}), list(descriptors)
+
+
+class WorkerProcess(Protocol):
+    """A worker's process, here or on another machine. See `ForkedProcess`."""
+
+    @property
+    def pid(self) -> int:
+        """Its process id."""
+
+    @property
+    def orphaned(self) -> bool:
+        """Whether it ended since what had forked it was gone."""
+
+    def begun(self) -> str | None:
+        """Why it was refused, or None."""
+
+    def bring(self, record: Path) -> None:
+        """Have the record of a trial that still runs here."""
+
+    def give_up(self) -> None:
+        """Nobody waits for it any more."""
+
+    def signal(self, number: signal.Signals) -> None:
+        """Send it a signal."""
+
+    def wait(self, deadline_s: float) -> bool:
+        """Whether it has ended, at most after so long."""
+
+    def stopped_ns(self, since_ns: int, until_ns: int) -> int | None:
+        """How long signals had it stopped; None if nobody knows."""
+
+    def death(self) -> str:
+        """How it ended, in words."""
+
+    def close(self) -> None:
+        """Of no interest any more."""
+
+
+class Forks(Protocol):
+    """What starts workers, from several threads."""
+
+    def fork(self, streams: tuple[int, int, int], kinds: Collection[str]) -> WorkerProcess:
+        """A worker with these descriptors as its streams."""
+
+    def told(self) -> list[str]:
+        """What is to be said since this was asked last."""
+
+    def leave(self) -> None:
+        """No worker is asked for soon."""
 
 
 class Prepared:
@@ -299,3 +352,9 @@ class Prepared:
 def prepared() -> Prepared:
     """That of this process."""
     return Prepared()
+
+
+def forks() -> Forks:
+    """What workers are forked by: the helper of this process, or the machine that it works for."""
+    there = machine.other()
+    return prepared() if there is None else there.workers

@@ -12,8 +12,10 @@ from typing import Any
 
 from leadline import _core
 from leadline.errors import ResultError, TargetError
+from leadline.observe import machine
 from leadline.observe.client import Observer
 from leadline.observe.hang_guard import check_answers, in_fork
+from leadline.observe.mounts.mounts import inspect
 from leadline.plan.make import states_of, with_block
 from leadline.plan.model import Plan
 from leadline.run.child import Worker
@@ -35,9 +37,9 @@ from leadline.run.places import (
     remove_workspaces,
     require_outside,
 )
-from leadline.run.prepared import prepared
+from leadline.run.prepared import forks
 from leadline.run.site import Site, StatedSite
-from leadline.run.storage import Mounted, mounted_of, require_mounted
+from leadline.run.storage import Mounted, mounted_of, require_mounted, require_same
 from leadline.run.workspace import held
 from leadline.store.acting import SeenManifest
 from leadline.store.files import checked_name
@@ -163,7 +165,9 @@ def _require_mounted(request: RunRequest) -> None:
     """Raises TargetError where a target lies on another file system than the trials that it has."""
     for target in request.plan.targets:
         was = mounted_of(request.facts.get(target.name))
-        if target.is_path and was is not None:
+        if target.is_path and was is not None and machine.other() is not None:
+            require_same(Path(target.url), inspect(target.url, writes=False), was)
+        elif target.is_path and was is not None:
             in_fork(partial(_ask_mounted, Path(target.url), was), target.url)
 
 
@@ -198,7 +202,7 @@ def undo_run(path: Path, seen: SeenManifest) -> tuple[list[str], dict[str, str],
             try:
                 left = remove_workspaces(study_id, places, noted(targets, _facts_of(writer.manifest)), writer)
             finally:
-                prepared().leave()  # on a study's host this process is a worker of Dask
+                forks().leave()  # on a study's host this process is a worker of Dask
     gone = dict.fromkeys(place.words for place in places.values())  # states of a target share one
     return [words for words in gone if words not in left], left, damage
 

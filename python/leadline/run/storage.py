@@ -45,7 +45,15 @@ def require_mounted(top: Path, was: Mounted | None) -> None:
             "bring it back to this place, then do this again",
         )
     mount = mount_of(os.path.realpath(top), read_mounts())
-    now = None if mount is None else Mounted(mount.mount_point, mount.file_system, mount.source)
+    _require(top, None if mount is None else Mounted(mount.mount_point, mount.file_system, mount.source), was)
+
+
+def require_same(top: Path, found: TargetFacts, was: Mounted) -> None:
+    """The same for a target that was just looked at, on another host."""
+    _require(top, mounted_of(found), was)
+
+
+def _require(top: Path, now: Mounted | None, was: Mounted | None) -> None:
     if was is not None and now is not None and now != was:
         raise TargetError(
             f"{top} lay on {was.words()} when the study began, and lies on {now.words()} now",

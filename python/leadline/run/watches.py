@@ -148,8 +148,11 @@ _LOOK_CPU_SHARE = 0.02  # of one CPU, whatever the length of the record
 class SteadyWatch:
     """Reads a running trial's record now and then; `reached` is true from its first steady windows on."""
 
-    def __init__(self, asked: SteadyState, job: AnyJob, record: Path) -> None:
-        self._asked = asked
+    def __init__(
+        self, asked: SteadyState, job: AnyJob, record: Path, bring: Callable[[Path], None] = lambda _: None
+    ) -> None:
+        """`bring` has the record here as it is now, where the worker is on another machine."""
+        self._asked, self._bring = asked, bring
         self._record = record
         self._end_ns = job.ramp_time_ns + job.runtime_ns
         self._next_s = time.monotonic() + (job.ramp_time_ns + asked.shortest_ns) / 1e9
@@ -161,6 +164,7 @@ class SteadyWatch:
         if self._reached or now_s < self._next_s:
             return self._reached
         try:
+            self._bring(self._record)
             record = _core.read_record(str(self._record))
         except (OSError, ValueError, RuntimeError):
             record = {"intervals": []}  # not yet written, or a part of it: the next look will tell

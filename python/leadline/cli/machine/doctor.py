@@ -75,7 +75,25 @@ def _leadline_checks() -> list[Capability]:
     from leadline.observe.capabilities import Capability
 
     python = Capability("leadline", "Python", "works", platform.python_version(), "everything")
-    return [python, _version_check(_core.version()), *_engine_checks(_core.engines())]
+    return [python, _version_check(_core.version()), _agent_check(), *_engine_checks(_core.engines())]
+
+
+def _agent_check() -> Capability:
+    """The agents for hosts that have no leadline."""
+    from leadline.hosts.agent.copying import VARIABLE, CopyError, carried
+    from leadline.observe.capabilities import Capability
+    from leadline.units import format_size
+
+    name, used_for = "agents", "`--hosts` on hosts that have no leadline"
+    try:
+        found = carried()
+    except CopyError as error:
+        return Capability("leadline", name, "missing", error.message, used_for, error.remedy)
+    if not found:
+        why, remedy = "none in this installation", f"In a clone: make agent. Or name one in {VARIABLE}."
+        return Capability("leadline", name, "missing", why, used_for, remedy)
+    words = ", ".join(f"{machine} ({format_size(file.size)})" for machine, file in found.items())
+    return Capability("leadline", name, "works", words, used_for)
 
 
 def _version_check(core: str) -> Capability:

@@ -266,7 +266,7 @@ def planned_on(hosts: HostsOptions, lab: str | None, load: Callable[..., _Loaded
 def _planned_there(hosts: HostsOptions, lab: str | None, load: Callable[..., _Loaded]) -> _Loaded:
     asked = hosts.asked_on(lab)
     assert asked is not None  # noqa: S101 - some were named
-    with recruiting(asked, None, say_aside, lambda: False) as recruited:
+    with recruiting(replace(asked, needs=""), None, say_aside, lambda: False) as recruited:
         return load(recruited=recruited)
 
 
@@ -300,13 +300,16 @@ def recruited_again(
     stopping: Callable[[], bool],
 ) -> Iterator[StudyHosts]:
     """The hosts of a result, connected to and looked at again."""
+    from leadline.cli.measure.study_options import needs_leadline
     from leadline.hosts.workers.study_hosts import stored_crew
+    from leadline.study.study import Study
     from leadline.study.target import Target
 
     stored = stored_crew(manifest)
     assert stored is not None  # noqa: S101 - asked for results of many hosts only
     targets = {str(one["name"]): Target(**one) for one in manifest["plan"]["targets"]}
     asked = asked_again(stored, manifest, options)
+    asked = replace(asked, needs=needs_leadline(Study.from_json(manifest["study"])))
     with recruiting(asked, options.lost or stored.lost, say, stopping) as found:
         found.look(targets)
         yield found.study_hosts
@@ -323,7 +326,7 @@ def connected_again(
 
     stored = stored_crew(manifest)
     assert stored is not None  # noqa: S101 - asked for results of many hosts only
-    asked = asked_again(stored, manifest, options)
+    asked = replace(asked_again(stored, manifest, options), needs="")
     with connected(asked, say, lambda: False) as crew:
         hosts = hosts_of(asked, crew.workers())
         crew.assign({host.name: host.address for host in hosts})

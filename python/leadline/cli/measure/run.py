@@ -32,7 +32,9 @@ from leadline.cli.measure.study_options import (
     KnownServers,
     StudyRequest,
     application_options,
+    asked_study,
     load_plan,
+    needs_leadline,
     study_options,
 )
 from leadline.cli.options import (
@@ -213,6 +215,8 @@ def _start_on(
     many = implied(hosts, asked.lab, say).asked_on(asked.lab)
     if many is None:
         return start_here(asked, out, choices, stop, quiet)
+    if many.scheduler is None:
+        many = replace(many, needs=needs_leadline(asked_study(asked)))
     with recruiting(many, hosts.lost, say, stop) as recruited:
         return start_here(asked, out, choices, stop, quiet, recruited)
 

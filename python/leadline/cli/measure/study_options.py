@@ -178,6 +178,38 @@ def application_options(command: _Command) -> _Command:
     return words(staged(command))
 
 
+def needs_leadline(study: Study) -> str:
+    """Which workload of a study runs Python on its hosts, and what; "" where leadline's agent does all."""
+    from leadline.study.kinds import asked_kind
+    from leadline.study.study import expand
+
+    for work in expand(study):
+        kind = asked_kind(work.options)
+        what = "" if kind is None else kind.needs_leadline(work.options)
+        if what:
+            return f"workload {work.base}, {what}"
+    return ""
+
+
+def asked_study(request: StudyRequest) -> Study:
+    """The study of a request, with what the command line changes of it. Raises SpecError."""
+    from leadline.observe.hang_guard import check_answers
+    from leadline.observe.host.host import cpu_list
+    from leadline.study.library import builtin_names, load_study
+
+    if request.study not in builtin_names():
+        check_answers([request.study])
+    options = {"blocks": request.blocks, "seed": request.seed}
+    changes = (*request.sets, *(f"{key}={value}" for key, value in options.items() if value is not None))
+    return load_study(
+        *(request.study, os.environ, changes),
+        command=request.program,
+        input_path=request.input_path,
+        cpus=len(cpu_list()),
+        ignored=request.ignored,
+    )
+
+
 def load_plan(
     request: StudyRequest,
     *,
@@ -191,26 +223,13 @@ def load_plan(
     that were recruited look for themselves, and are looked at. `as_states` has the targets that are asked for
     and returns those of the plan. Raises SpecError or TargetError.
     """
-    from leadline.observe.hang_guard import check_answers
-    from leadline.observe.host.host import cpu_list, memory_bytes
+    from leadline.observe.host.host import memory_bytes
     from leadline.plan.make import Host, make_plan
-    from leadline.study.library import builtin_names, load_study
     from leadline.study.target import parse_layouts, parse_targets, with_layouts
 
     lab, servers = request.lab, request.servers
     pools, named = parse_layouts(servers.layouts), parse_targets(request.targets)
-    if request.study not in builtin_names():
-        check_answers([request.study])
-    options = {"blocks": request.blocks, "seed": request.seed}
-    changes = (*request.sets, *(f"{key}={value}" for key, value in options.items() if value is not None))
-    cpus = len(cpu_list())
-    study = load_study(
-        *(request.study, os.environ, changes),
-        command=request.program,
-        input_path=request.input_path,
-        cpus=cpus,
-        ignored=request.ignored,
-    )
+    study = asked_study(request)
     chosen = named or study.own_targets()
     absent: tuple[LeftOut, ...] = ()
     confs: dict[str, Path] = {}

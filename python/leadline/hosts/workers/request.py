@@ -67,6 +67,7 @@ class HostAsked:
 class HostsAsked:
     """Which hosts, and how they are reached. Times are seconds.
 
+    `needs` is what of it runs in leadline's own Python on each host, in words; "" where its agent can do all.
     `scheduler` is the address of one of Dask's that runs; without it the `hosts` are reached by SSH. `tls`
     and `plain_tcp`, which allows what nobody encrypts, are for a scheduler. `same_machine` allows several
     hosts on one machine. `workers` is how many are waited for, at most for `wait_s`.
@@ -82,10 +83,12 @@ class HostsAsked:
     answer_s: float = 30.0
     wait_s: float = 60.0
     source: str = "--scheduler"
+    needs: str = "what is asked of them"
 
     def as_json(self) -> dict[str, Any]:
         """Plain values for the manifest."""
         plain = asdict(self)
+        del plain["needs"]  # it is asked of the study
         for host in plain["hosts"]:
             del host["through"]  # no command is taken from a manifest
         return plain

@@ -1,6 +1,7 @@
 """The transport by SSH: calls over the standard streams of OpenSSH's own program, one process a host.
 
-A host needs its SSH server and leadline, nothing else. Keys, agents, jump hosts and known hosts are those of
+A host needs its SSH server, nothing else. Where it has no leadline the agent is copied there (`hosts/agent`),
+or leadline itself where the study needs Python on its hosts. Keys, jump hosts and known hosts are those of
 `ssh HOST`. Nobody is asked for a password, and no unknown host is trusted: such a host is named with what ssh
 says. A connection that breaks is made again every few seconds, with another address.
 """
@@ -9,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import json
 import tempfile
 import threading
 import time
@@ -22,12 +24,13 @@ from typing import Any
 from leadline import _core
 from leadline.errors import LeadlineError, UsageError
 from leadline.foreign import parse_json
+from leadline.hosts.agent.copying import LINE, AgentFile, carried
 from leadline.hosts.replies import REPLY_BYTES_MAX
 from leadline.hosts.stdio import GREETING, HEADER
 from leadline.hosts.workers.calls import WORDS_MAX, CallResult, CrewWorker, value_of
 from leadline.hosts.workers.package import Package, own_installation, pack
 from leadline.hosts.workers.request import HostAsked, HostsAsked
-from leadline.interpreter import module_environment, remote_command, remote_python
+from leadline.interpreter import module_command, module_environment, remote_command, remote_python
 from leadline.store.making import temporary
 from leadline.units import format_size
 
@@ -47,6 +50,8 @@ _OPTIONS = {
     "ServerAliveCountMax": "4",
 }
 SERVER = "leadline.hosts.stdio"
+PROXY = "leadline.hosts.agent.proxy"
+_SHOWN = 10
 
 
 def ssh_command(host: HostAsked, line: str = "") -> list[str]:
@@ -92,6 +97,7 @@ class _Link:
     process: Process
     versions: Mapping[str, Any] = field(default_factory=dict)
     waiting: dict[int, asyncio.Future[bytes]] = field(default_factory=dict)
+    what: str = "leadline"
     talk: bytearray = field(default_factory=bytearray)
     numbers: Iterator[int] = field(default_factory=lambda: itertools.count(1))
 
@@ -172,7 +178,7 @@ class _Link:
         last = lines[-1].strip().removeprefix("ssh: ")[:WORDS_MAX] if lines else ""
         code = self.process.returncode
         if not self.versions:
-            failed = "cannot be reached by SSH" if code == _SSH_FAILED else "starts no leadline"
+            failed = "cannot be reached by SSH" if code == _SSH_FAILED else f"starts no {self.what}"
             return f"{failed}: {last or f'exit code {code}'}"
         how = "closed its output" if code is None else f"ended with exit code {code}"
         what = "process" if self.host.through else "SSH connection"
@@ -202,8 +208,11 @@ class SshTransport:
     gone_remedy = "see that `ssh HOST` works without a question"
     unlike_remedy = "install there the leadline that is here, or name its Python in a hosts file: `python:`"
 
-    def __init__(self, hosts: Sequence[HostAsked], copied: CopiedPackage | None = None) -> None:
-        self._hosts, self._copied = hosts, copied
+    def __init__(
+        self, hosts: Sequence[HostAsked], copied: CopiedPackage | None = None, agents: Agents | None = None
+    ) -> None:
+        """Of hosts without leadline: `agents` run there, else leadline is `copied`; without both, neither."""
+        self._hosts, self._copied, self._agents = hosts, copied, agents
         self._bare: set[str] = set()  # hosts that have no leadline of their own
         if any(host.through for host in hosts):
             self.process, self.gone_remedy = "process", "see that its lab is up: leadline lab status"
@@ -257,6 +266,11 @@ class SshTransport:
         """See `Transport`."""
         self._notes.append(note)
 
+    @property
+    def with_agents(self) -> list[str]:
+        """The hosts on which an agent runs."""
+        return sorted(link.host.name for link in self._links.values() if "agent" in link.versions)
+
     # -- connections ----------------------------------------------------------------------------------
 
     def connect(self, wait_s: float) -> dict[str, str]:
@@ -289,29 +303,37 @@ class SshTransport:
 
     async def _connect(self, host: HostAsked, end: float) -> None:
         """Start the call server of a host, which is copied there where it has none. Raises LinkError."""
-        copied = self._copied
-        if copied is None or host.through or host.name not in self._bare:
+        copied, agents = self._copied, self._agents
+        if host.through or host.name not in self._bare:
             try:
                 await self._start(host, max(end - time.monotonic(), 1.0))
                 return
             except NoLeadlineError:
-                if copied is None or host.through:
+                if host.through or (copied is None and agents is None):
                     raise
         self._bare.add(host.name)
+        if agents is not None:
+            left_s = max(end - time.monotonic(), 1.0) + agents.size / _SLOWEST_BYTES_PER_S
+            await self._start(host, left_s, agents=agents)
+            return
+        assert copied is not None  # noqa: S101 - one of both is there
         package = await asyncio.get_running_loop().run_in_executor(None, copied.package)
         left_s = max(end - time.monotonic(), 1.0) + package.size / _SLOWEST_BYTES_PER_S
         await self._start(host, left_s, package)
 
-    async def _start(self, host: HostAsked, left_s: float, package: Package | None = None) -> None:
+    async def _start(
+        self, host: HostAsked, left_s: float, package: Package | None = None, agents: Agents | None = None
+    ) -> None:
         line = package.start_line(SERVER) if package is not None else ""
+        own = host.through if agents is None else agents.command(host)
         async with self._slots:
             try:
                 process = await asyncio.create_subprocess_exec(
-                    *(host.through or ssh_command(host, line)),
+                    *(own or ssh_command(host, line)),
                     stdin=PIPE,
                     stdout=PIPE,
                     stderr=PIPE,
-                    env=module_environment() if host.through else None,
+                    env=module_environment() if own else None,
                     start_new_session=True,
                 )
             except FileNotFoundError:
@@ -321,6 +343,7 @@ class SshTransport:
             except OSError as error:
                 raise LinkError(f"cannot be reached by SSH: {error.strerror or error}") from None
             link = _Link(host, f"ssh://{host.name}#{next(self._numbers)}", process)
+            link.what = "leadline" if agents is None else "agent"
             hearing = asyncio.ensure_future(link.hear())
             sending = asyncio.ensure_future(link.send(package.archive)) if package is not None else None
             try:
@@ -384,6 +407,20 @@ class SshTransport:
         await asyncio.gather(*(link.end() for link in self._links.values()), return_exceptions=True)
 
 
+class Agents:
+    """The agents that this installation carries: each is a process here, which reaches its host by SSH."""
+
+    def __init__(self, files: Mapping[str, AgentFile]) -> None:
+        self._files = files
+        self.size = max(file.size for file in files.values())
+
+    def command(self, host: HostAsked) -> list[str]:
+        """What stands here for a host."""
+        files = {machine: str(file.path) for machine, file in self._files.items()}
+        asked = {"name": host.name, "command": ssh_command(host, LINE), "files": files}
+        return module_command(PROXY, json.dumps(asked))
+
+
 class CopiedPackage:
     """The installation that runs here, packed once a host needs it; the archive goes with the command."""
 
@@ -418,15 +455,17 @@ def reached(
 
     Raises UsageError where one cannot be asked. With `gaps` such hosts are named there, with the reason.
     """
-    top = own_installation()
+    top, files = own_installation(), carried() if not asked.needs else {}
     copied = CopiedPackage(top, say) if top is not None else None
-    transport = SshTransport(asked.hosts, copied)
+    transport = SshTransport(asked.hosts, copied, Agents(files) if files else None)
     try:
         problems = transport.connect(asked.wait_s)
         if problems and gaps is None:
-            raise _refused(problems, asked.hosts)
+            raise _refused(problems, asked)
         if gaps is not None:
             gaps.update(problems)
+        if transport.with_agents:
+            say(_agent_words(transport.with_agents))
         yield transport
     finally:
         transport.close()
@@ -434,7 +473,17 @@ def reached(
             copied.close()
 
 
-def _refused(problems: Mapping[str, str], hosts: Sequence[HostAsked]) -> UsageError:
+def _agent_words(hosts: Sequence[str]) -> str:
+    """Where agents run, and what nobody observes there: once for all."""
+    names = ", ".join(hosts[:_SHOWN]) + (f" and {len(hosts) - _SHOWN} more" if len(hosts) > _SHOWN else "")
+    return (
+        f"no leadline on {names}: its agent runs there, and observes processor, memory, disks, network and"
+        " TCP. Ceph's daemons, clients and clusters are not observed from there"
+    )
+
+
+def _refused(problems: Mapping[str, str], asked: HostsAsked) -> UsageError:
+    hosts = asked.hosts
     shown = [f"{name}: {why}" for name, why in list(problems.items())[:10]]
     more = f"; and {len(problems) - 10} more" if len(problems) > 10 else ""
     if any(host.through for host in hosts):
@@ -445,5 +494,12 @@ def _refused(problems: Mapping[str, str], hosts: Sequence[HostAsked]) -> UsageEr
     return UsageError(
         f"{len(problems)} of {len(hosts)} hosts cannot be asked by SSH. {'; '.join(shown)}{more}",
         "`ssh HOST PYTHON -m leadline --version` must work for each without a question; a hosts file names"
-        " users, keys and Pythons; the bundle copies itself to hosts without leadline (docs/many-hosts.md)",
+        f" users, keys and Pythons{_without(asked.needs)} (docs/many-hosts.md)",
     )
+
+
+def _without(needs: str) -> str:
+    """What becomes of hosts without leadline, for whoever has some."""
+    if not needs:
+        return "; `leadline doctor` shows the agents that this installation has for hosts without leadline"
+    return f"; hosts need leadline for {needs}, and the bundle alone copies itself to those that have none"

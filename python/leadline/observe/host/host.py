@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
+from leadline.observe import machine
+
 _PROC = Path("/proc")
 _SYS = Path("/sys")
 _NO_LIMIT_BYTES = 1 << 60  # cgroup v1 says "none" as the largest page-aligned number
@@ -140,7 +142,7 @@ def _upwards(mount_point: str, root: str, group: str, sys: Path) -> tuple[Path, 
     inside = group.removeprefix(root if root != "/" else "")
     top = Path(mount_point)
     if sys != _SYS:
-        top = sys / top.relative_to("/sys")
+        top = sys / (top.relative_to("/sys") if top.is_relative_to("/sys") else top.relative_to("/"))
     here = top / inside.lstrip("/")
     if ".." in Path(inside).parts or not here.is_dir():  # the group lies outside this container's view
         return (top,)
@@ -209,8 +211,8 @@ def virtualisation(proc: Path = _PROC, sys: Path = _SYS) -> str:
     if _flag(cpuinfo, "hypervisor"):
         kind = (_read(sys / "hypervisor/type") or "").strip()
         found.append(kind or " ".join(part for part in (vendor, product) if part) or "virtual machine")
-    for mark, name in ((Path("/.dockerenv"), "Docker"), (Path("/run/.containerenv"), "Podman")):
-        if mark.exists():
+    for mark, name in ((".dockerenv", "Docker"), ("run/.containerenv", "Podman")):
+        if (proc.parent / mark).exists():
             found.append(name)
     return ", ".join(found) or "none seen"
 
@@ -258,42 +260,65 @@ def _flag(cpuinfo: str, name: str) -> bool:
     return name in line.split()
 
 
-def cpu_model(cpuinfo: str) -> str:
+def cpu_model(cpuinfo: str, otherwise: str = platform.machine()) -> str:
     """The processor's name in /proc/cpuinfo, as x86, POWER or others write it."""
     for field in ("model name", "cpu", "Hardware", "CPU part"):
         for line in cpuinfo.splitlines():
             name, separator, value = line.partition(":")
             if separator and name.strip() == field and value.strip():
                 return value.strip()
-    return platform.machine()
+    return otherwise
+
+
+@dataclass(frozen=True)
+class HostKernel:
+    """What a host's kernel is called, and its processors: those that it has, and those that may be used."""
+
+    node: str
+    release: str
+    machine: str
+    cpus: int
+    usable: tuple[int, ...]
 
 
 def facts() -> dict[str, str]:
-    """What a manifest records about this host; every value is text for people."""
-    limits = group_limits()
-    release = parse_os_release(_read(Path("/etc/os-release")) or "")
-    clock = _read(_SYS / "devices/system/clocksource/clocksource0/current_clocksource")
+    """What a manifest records about the machine that this process works for: text for people."""
+    there = machine.other()
+    if there is not None:
+        return there.facts()
+    kernel = HostKernel(
+        platform.node(), platform.release(), platform.machine(), os.cpu_count() or 0, cpu_list()
+    )
+    return facts_below(Path("/"), kernel)
+
+
+def facts_below(root: Path, kernel: HostKernel, variables: Mapping[str, str] = os.environ) -> dict[str, str]:
+    """The same of files below `root`: a copy of another host's."""
+    proc, sys = root / "proc", root / "sys"
+    limits, memory = group_limits(proc, sys), meminfo(proc)
+    release = parse_os_release(_read(root / "etc/os-release") or "")
+    clock = _read(sys / "devices/system/clocksource/clocksource0/current_clocksource")
     return {
-        "host": platform.node(),
-        "kernel": platform.release(),
+        "host": kernel.node,
+        "kernel": kernel.release,
         "operating_system": release.get("PRETTY_NAME", "not observable"),
-        "architecture": platform.machine(),
-        "cpu_model": cpu_model(_read(_PROC / "cpuinfo") or ""),
-        "cpus_of_host": str(os.cpu_count() or 0),
-        "cpus_usable": ",".join(str(cpu) for cpu in cpu_list()),
-        **power_facts(),
-        **link_facts(),
-        "memory_bytes": str(meminfo()["MemTotal"]),
-        "swap_bytes": str(meminfo().get("SwapTotal", 0)),
-        "virtualisation": virtualisation(),
-        "emulation": emulation(),
+        "architecture": kernel.machine,
+        "cpu_model": cpu_model(_read(proc / "cpuinfo") or "", kernel.machine),
+        "cpus_of_host": str(kernel.cpus),
+        "cpus_usable": ",".join(str(cpu) for cpu in kernel.usable),
+        **power_facts(sys),
+        **link_facts(sys / "class/net"),
+        "memory_bytes": str(memory["MemTotal"]),
+        "swap_bytes": str(memory.get("SwapTotal", 0)),
+        "virtualisation": virtualisation(proc, sys),
+        "emulation": emulation(proc, sys, variables),
         "clock_source": (clock or "not observable").strip(),
         "cgroup_version": limits.version,
         "cgroup_cpu_limit": "none" if limits.cpus is None else f"{limits.cpus:g}",
         "cgroup_memory_limit_bytes": "none" if limits.memory_bytes is None else str(limits.memory_bytes),
         "cgroup_throttled": "not observable" if limits.throttled is None else str(limits.throttled),
         "pressure_stall": "yes"
-        if (_PROC / "pressure" / "io").exists()
+        if (proc / "pressure" / "io").exists()
         else "not observable: this kernel has no PSI",
     }
 

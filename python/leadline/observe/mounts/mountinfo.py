@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
+from leadline.observe import machine
+
 _ESCAPE = re.compile(r"\\([0-7]{3})")
 
 
@@ -75,7 +77,10 @@ def _options(text: str) -> tuple[str, ...]:
 
 
 def read_mounts() -> tuple[Mount, ...]:
-    """The mounts that this process sees."""
+    """The mounts that this process sees, or those of the machine that it works for."""
+    there = machine.other()
+    if there is not None:
+        return there.mounts()
     return _parsed(Path("/proc/self/mountinfo").read_bytes())
 
 

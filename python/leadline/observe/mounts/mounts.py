@@ -5,11 +5,13 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 from leadline import _core, units
 from leadline.errors import TargetError
-from leadline.observe.hang_guard import ask_child, in_fork
+from leadline.observe import machine
+from leadline.observe.hang_guard import ChildAnswer, ask_child, in_fork
 from leadline.observe.host.host import patient_s
 from leadline.observe.mounts.mountinfo import (
     Mount,
@@ -76,8 +78,11 @@ def _ceph(found: dict[str, Any], pool: str | None) -> CephAccess | None:
 
 
 def _ask(found: dict[str, Any], deadline_s: float) -> dict[str, Any]:
-    url = found["url"]
-    answer = ask_child("leadline.observe.probe", ["volume", url], deadline_s)
+    url, there = found["url"], machine.other()
+    if there is not None:
+        answer = ChildAnswer(tuple(map(dict, there.ask(url, deadline_s))), None, 0, "")
+    else:
+        answer = ask_child("leadline.observe.probe", ["volume", url], deadline_s)
     if answer.stuck_pid is not None:
         clustered = schemes.access(found["engine"]).storage == "cluster"
         remedy = _CLUSTER if clustered else _SERVER
@@ -93,7 +98,7 @@ def _ask(found: dict[str, Any], deadline_s: float) -> dict[str, Any]:
 
 def protection(access: CephAccess) -> CephAccess:
     """The same with how its pool is protected, as far as the cluster says."""
-    if access.pool is None or access.distrusted:
+    if access.pool is None or access.distrusted or machine.other() is not None:
         return access
     asked = [access.conf or "", access.name or "", access.keyring or "", access.pool]
     # Twice the deadline: the child starts, loads the library, connects and asks.
@@ -233,7 +238,7 @@ def _local_words(facts: TargetFacts, mount: Mount) -> str:
     if facts.device is None:
         fuse = " (a FUSE file system)" if name.startswith("fuse") else ""
         return f"{printable(name)} from {printable(mount.source)}{fuse}"
-    file = backing_file(facts.device)
+    file = backing_file(facts.device, _sys())
     return f"{printable(name)} on {facts.device}" + (f" (loop device on {printable(file)})" if file else "")
 
 
@@ -265,6 +270,11 @@ def inspect(url: str, deadline_s: float = _DEADLINE_S, *, writes: bool = True) -
     return _facts(mount, mounts, facts)
 
 
+def _sys() -> Path:
+    there = machine.other()
+    return Path("/sys") if there is None else there.files / "sys"
+
+
 def _held_by_none(path: str, mounts: Sequence[Mount]) -> TargetError:
     """A chroot shows only the mounts below its root: a root that is no mount itself has no line."""
     if any(mount.mount_point == "/" for mount in mounts):
@@ -293,6 +303,9 @@ def look(path: str, deadline_s: float = _DEADLINE_S) -> tuple[TargetFacts, Mount
 
 
 def _ask_path(path: str, deadline_s: float, *, writes: bool) -> dict[str, Any]:
+    there = machine.other()
+    if there is not None:
+        return dict(there.ask(path, deadline_s)[-1])
     try:
         return in_fork(lambda doing: probe_path(path, doing, writes=writes), path, deadline_s)
     except OSError as error:
@@ -329,7 +342,7 @@ def _refuse(path: str, facts: dict[str, Any], mount: Mount) -> None:
 
 def _facts(mount: Mount, mounts: Sequence[Mount], found: dict[str, Any]) -> TargetFacts:
     access = schemes.OF_FILE_SYSTEM.get(mount.file_system, schemes.LOCAL)
-    device = device_of_mount(mount, mounts)
+    device = device_of_mount(mount, mounts, _sys())
     facts = TargetFacts(
         access=access.name,
         file_system=mount.file_system,
@@ -359,7 +372,13 @@ def shown_options(mount: Mount) -> tuple[str, ...]:
 def _ceph_access(mount: Mount, found: dict[str, Any]) -> CephAccess:
     from leadline.observe.mounts.fuse_client import find_client, with_its_own_word
 
-    if mount.file_system == "ceph":
+    if machine.other() is not None:
+        access = CephAccess(
+            name=f"client.{mount.option('name')}" if mount.option("name") else None,
+            kernel_client=found.get("kernel_client"),
+            distrusted="the host has only leadline's agent",
+        )
+    elif mount.file_system == "ceph":
         conf = mount.option("conf")
         why = why_not_file(conf) if conf else ""
         access = CephAccess(

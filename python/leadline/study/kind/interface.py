@@ -239,6 +239,11 @@ class Planned(Generic[_Options, _Job]):
     # What a trial writes that nobody can size beforehand; None where `data_set_bytes` says it.
     unsized: str | None = None
 
+    def needs_leadline(self, options: _Options) -> str:
+        """What of it runs in Python on each host, in words; "" where the engine alone does it."""
+        del options
+        return ""
+
     def problems(self, options: _Options, foreign: Iterator[Problem]) -> Iterator[Problem]:
         """Contradictions in the options of a work; `foreign` are those with options of other kinds."""
         del options

@@ -162,6 +162,11 @@ class PlannedPrograms(Planned[_ProgramOptions, _ProgramJob]):
 
     alone = "cannot be one of several jobs"
 
+    def needs_leadline(self, options: _ProgramOptions) -> str:
+        """See the base."""
+        del options
+        return f"the {'command' if self.kind == 'application' else self.kind} that it starts"
+
     def layout(self, job: _ProgramJob) -> Layout | None:
         """The staged input, whose key tells inputs of other places and sizes apart."""
         if job.input is None:

@@ -82,6 +82,11 @@ class CoherencePlanned(Planned[CoherenceOptions, CoherenceJob]):
     no_rate = "questions"
     alone = "cannot be of one of several jobs"
 
+    def needs_leadline(self, options: CoherenceOptions) -> str:
+        """See the base."""
+        del options
+        return "the questions that it asks"
+
     def problems(self, options: CoherenceOptions, foreign: Iterator[Problem]) -> Iterator[Problem]:
         """See the base."""
         yield from foreign

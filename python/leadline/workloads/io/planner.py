@@ -327,6 +327,10 @@ class IoPlanned(Planned[IoOptions, Job]):
     plain_levels = ("bs", "size", "io_size", "rate", "offset", "offset_increment", "rw", "engine", "direct")
     byte_fields = ("bs", "size", "io_size", "rate_bytes_per_s", "offset", "offset_increment")
 
+    def needs_leadline(self, options: IoOptions) -> str:
+        """See the base; fio's output is read there."""
+        return "" if options.generator in (None, "leadline") else f"generator: {options.generator}"
+
     def problems(self, options: IoOptions, foreign: Iterator[Problem]) -> Iterator[Problem]:
         """See the base."""
         return io_problems(options, foreign)

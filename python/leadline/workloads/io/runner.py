@@ -15,7 +15,15 @@ from typing import TYPE_CHECKING, Any
 
 from leadline import _core
 from leadline.run.child import Answer
-from leadline.run.interface import SLOWEST_BYTES_PER_S, Assignment, Command, Conducted, ReadingBack, Say
+from leadline.run.interface import (
+    SLOWEST_BYTES_PER_S,
+    Assignment,
+    Command,
+    Conducted,
+    JobFiles,
+    ReadingBack,
+    Say,
+)
 from leadline.run.workspace import forget_cached
 from leadline.study.schemes import uses_storage
 from leadline.workloads.io.job import WRONG, Job
@@ -145,6 +153,8 @@ class IoConducted(Conducted["Job"]):
         """By its time, or by its size at a pace below which it counts as hung."""
         planned_s = super().deadline_s(job)
         return planned_s if job.time_based else max(planned_s, job.moved_bytes / SLOWEST_BYTES_PER_S)
+
+    carried = JobFiles(kept=("ledger",))
 
     def as_worker_job(self, job: Job, given: Assignment) -> dict[str, Any]:
         """See the base; its layout keeps to a rate."""

@@ -9,6 +9,7 @@ from leadline.run.interface import (
     SLOWEST_OPERATIONS_PER_S,
     Assignment,
     Conducted,
+    JobFiles,
     Preparing,
 )
 from leadline.store.files import checked_name
@@ -32,6 +33,8 @@ class ReplayConducted(Conducted["ReplayJob"]):
         """A replay changes its files, so that each begins with its own."""
         del target
         return preparing.lay_out(job.data_set_bytes)
+
+    carried = JobFiles(sent=("script",))
 
     def as_worker_job(self, job: ReplayJob, given: Assignment) -> dict[str, Any]:
         """See the base; the script is named by its whole path."""

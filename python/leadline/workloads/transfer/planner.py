@@ -419,6 +419,10 @@ class TransferPlanned(Planned[TransferOptions, TransferJob]):
     rates = ("bandwidth", "iops")
     byte_fields = ("buffer", "size", "rate_bytes_per_s")
 
+    def needs_leadline(self, options: TransferOptions) -> str:
+        """See the base; a copy between servers is asked for by their programs."""
+        return "transfer: copy" if options.transfer == "copy" else ""
+
     def problems(self, options: TransferOptions, foreign: Iterator[Problem]) -> Iterator[Problem]:
         """See the base."""
         yield from foreign

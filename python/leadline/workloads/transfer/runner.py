@@ -10,6 +10,7 @@ from leadline.run.interface import (
     SLOWEST_BYTES_PER_S,
     Assignment,
     Conducted,
+    JobFiles,
     engine_job,
 )
 from leadline.run.workspace import forget_cached
@@ -30,6 +31,8 @@ class TransferConducted(Conducted["TransferJob"]):
         planned_s = super().deadline_s(job)
         return planned_s if job.time_based else max(planned_s, job.data_set_bytes / SLOWEST_BYTES_PER_S)
 
+    carried = JobFiles(brought=("acks",), ours=("result",))
+
     def as_worker_job(self, job: TransferJob, given: Assignment) -> dict[str, Any]:
         """See the base."""
         if given.trial is not None:
@@ -47,8 +50,6 @@ class TransferConducted(Conducted["TransferJob"]):
 
     def run(self, job: dict[str, Any], record: str, meeting: _core.Meeting | None) -> dict[str, Any]:
         """See the base; the log of acknowledgements becomes a table."""
-        from leadline.store.own import read_ack_log, write_acks
-
         job = dict(job)
         if job["transfer"] == "copy":
             from leadline.workloads.transfer.third_party import copy_files
@@ -56,12 +57,21 @@ class TransferConducted(Conducted["TransferJob"]):
             if meeting is not None:
                 meeting.come()
             return copy_files(job)
-        result, log = Path(job.pop("result")), Path(job["acks"])
-        log.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        whole = dict(job)
+        job.pop("result", None)
+        Path(job["acks"]).parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         summary = super().run(job, record, meeting)
-        if summary["state"] == "complete":
-            write_acks(result, job["trial"], read_ack_log(log, int(summary.get("acks_lost", 0))))
+        if "result" in whole:  # else the log is fetched from this host
+            self.taken(whole, summary)
         return summary
+
+    def taken(self, job: dict[str, Any], summary: dict[str, Any]) -> None:
+        """See the base; the table of acknowledgements."""
+        from leadline.store.own import read_ack_log, write_acks
+
+        if summary["state"] == "complete":
+            log = read_ack_log(Path(job["acks"]), int(summary.get("acks_lost", 0)))
+            write_acks(Path(job["result"]), job["trial"], log)
 
     def gather(self, trial: str, into: Path, hosts: Mapping[str, Path]) -> None:
         """The acknowledgements of all hosts in one table."""
