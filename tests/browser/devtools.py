@@ -67,12 +67,15 @@ class Page:
                 return result
             self.events.append(message)
 
-    def open(self, path: Path, *, width: int = 1366, dark: bool = False, wait: bool = True) -> None:
-        """Load a local file and wait until its charts are drawn."""
+    def open(
+        self, path: Path, *, width: int = 1366, dark: bool = False, wait: bool = True, part: str = ""
+    ) -> None:
+        """Load a local file, at the part with this id, and wait until its charts are drawn."""
         self.resize(width)
         self.media(dark=dark)
         self.events.clear()
-        self.call("Page.navigate", url=path.resolve().as_uri())
+        self.call("Page.navigate", url="about:blank")
+        self.call("Page.navigate", url=path.resolve().as_uri() + (f"#{part}" if part else ""))
         ready = (
             "document.documentElement.dataset.charts === 'drawn'"
             if wait

@@ -116,7 +116,7 @@ def test_every_report_has_the_line_the_picture_and_the_evidence() -> None:
         assert "Widen that link" in text
     page = render(findings, "html")
     assert 'data-chart="places-0"' in page
-    assert '<a href="#bounds">Bottlenecks</a>' in page
+    assert '<details class="part" id="bounds">' in page
     assert "this bounds it" in page
     found = json.loads(render(findings, "json"))["bounds"]["cells"][0]
     assert found["named"][0]["cause"] == "link_full"

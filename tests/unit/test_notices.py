@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import base64
+import gzip
+import html
 import importlib.util
+import re
 from pathlib import Path
 from types import ModuleType
 
@@ -41,10 +45,17 @@ def test_every_package_of_the_runtime_has_its_copyright_and_terms(parts: list[tu
         assert name in _WITHOUT_COPYRIGHT or "opyright" in found[0], name
 
 
-def test_a_page_holds_the_notices_of_what_it_redistributes() -> None:
-    page = render(small(), "html")
-    assert "vegaEmbed" in page
-    assert NOTICES.read_text() in page
+def test_a_page_holds_the_notices_of_what_it_redistributes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("leadline.report.renderers.page.undrawable", lambda: ("it is not there", "Get it."))
+    page = html.unescape(render(small(), "html"))
+    packed = re.search('id="chart-runtime">([^<]+)', page)
+    assert packed
+    assert b"vegaEmbed" in gzip.decompress(base64.b64decode(packed[1]))
+    assert NOTICES.read_text().strip() in page
+
+
+def test_a_page_that_redistributes_nothing_holds_no_notices() -> None:
+    assert "Third-party" not in render(small(), "html")
 
 
 def test_every_crate_that_the_wheel_is_linked_with_has_its_terms_there() -> None:

@@ -16,8 +16,7 @@ from leadline.report import tables
 from leadline.report.charts import draw as charts
 from leadline.report.charts.lines import log_ticks, nines, points_per_line, series, thin
 from leadline.report.charts.parts import linear_ticks
-from leadline.report.renderers.page import embedded_json, to_html
-from leadline.report.renderers.runtime import vega_runtime
+from leadline.report.renderers.page import to_html
 from leadline.verdict.model import CellShown, Comparison, FaultSpan, Line, Quantity
 
 MIB = 2**20
@@ -63,18 +62,6 @@ def test_the_spread_is_the_longer_side_of_the_interval_in_percent(item: Quantity
 @given(st.text())
 def test_printable_text_has_no_character_that_controls_anything(text: str) -> None:
     assert fmt.printable(text).isprintable()
-
-
-@given(
-    st.recursive(
-        st.none() | st.text() | st.integers(),
-        lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
-    )
-)
-def test_embedded_json_is_the_same_value_and_closes_no_element(value: object) -> None:
-    text = embedded_json(value)
-    assert not set(text) & set("<>&")
-    assert json.loads(text) == value
 
 
 def test_a_percentile_that_no_operation_lies_beyond_is_not_drawn() -> None:
@@ -156,17 +143,17 @@ def test_a_ratio_to_an_invalid_base_carries_the_word_in_a_valid_row() -> None:
     found = typical()
     cells = (judged(found.cells[0], "cached_reads"), found.cells[2])
     page = to_html(replace(found, cells=cells, comparisons=compare(cells, "local")))
-    numbers = page[page.index('<section id="numbers">') :]
+    numbers = page[page.index('<details class="part" id="numbers">') :]
     row = numbers[numbers.index('<td><span class="name">ec21</span></td>') :]
     row = row[: row.index("</tr>")]
-    assert row.index("INVALID") < row.index('<span class="v">0.139')
+    assert row.index("INVALID") < row.index(">7.20x slower")
 
 
 def test_hostile_text_stays_text_in_the_page() -> None:
-    page = to_html(hostile()).replace(vega_runtime(), "")
+    page = to_html(hostile())
     assert "<script>alert" not in page
     assert "<img" not in page
-    assert page.count("</script>") == 3
+    assert page.count("</script>") == 1
     assert "\u202e" not in page
     assert "\x1b" not in page
     assert HOSTILE not in page

@@ -54,7 +54,7 @@ def test_every_part_is_on_the_terminal_in_markdown_and_on_the_page() -> None:
     for text in (printed(findings), render(findings, "md"), page):
         for words in ("Ships in the harbour", "all are afloat", "Berths counted", "Masters", "Jason", "west"):
             assert words in text
-    assert '<a href="#ships">Ships in the harbour</a>' in page
+    assert '<details class="part" id="ships">' in page
     assert 'data-chart="ships"' in page
 
 

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import re
 import resource
 import subprocess
 import sys
 import threading
 from pathlib import Path
+from xml.etree import ElementTree
 
 import pytest
 from targets import RESULT
 
+from findings_examples import typical
 from leadline.interpreter import module_environment
-from leadline.report import prepare, still_charts
+from leadline.report import prepare, render, still_charts
 
 
 def started(format: str) -> int:
@@ -78,8 +81,35 @@ def test_a_page_under_a_limit_of_address_space_has_no_still_charts_and_says_so(t
     assert "charts" in line
     text = page.read_text()
     assert "limited to 2 GiB" in text
-    assert "vegaEmbed" in text
-    assert "<noscript><svg" not in text
+    assert "<svg xmlns" not in text
+    assert 'id="chart-runtime"' in text
+    assert len(text) < 700_000
+
+
+def test_a_page_with_its_charts_carries_nothing_that_draws_them() -> None:
+    text = render(typical(), "html")
+    assert text.count("<svg xmlns") == text.count("<figure") > 20
+    assert 'id="chart-runtime"' not in text
+
+
+def test_a_picture_says_its_values_and_nothing_for_machines() -> None:
+    spec = {
+        "data": {"values": [{"a": 1.23456, "tip": 'x & <y> "q"'}]},
+        "mark": {"type": "bar", "clip": True},
+        "encoding": {
+            "x": {"field": "a", "type": "quantitative"},
+            "text": {"field": "tip"},
+            "description": {"field": "tip"},
+        },
+    }
+    text = still_charts.picture("one", spec)
+    root = ElementTree.fromstring(text)  # noqa: S314  (it was made here)
+    assert [title.text for title in root.iter("{http://www.w3.org/2000/svg}title")] == ['x & <y> "q"']
+    assert "<y>" not in text
+    assert not re.search(r"role=|aria-label|\.\d{3}", text)
+    ids = [part.get("id") for part in root.iter() if part.get("id")]
+    assert ids
+    assert all(name.startswith("one-") and f"url(#{name})" in text for name in ids)
 
 
 def test_the_chart_runtime_is_not_made_where_that_would_end_the_process() -> None:

@@ -126,7 +126,7 @@ def test_a_host_that_is_lost_is_drawn_in_phases_with_what_bounds_them(tmp_path, 
     assert {'id="course"', 'id="phase0"', 'id="phase1"', 'id="phase2"'} <= set(re.findall(r'id="\w+"', drawn))
     assert "Out, and recovered meanwhile, 10 minutes to " in drawn
     assert "store1" in drawn
-    every = drawn.partition('<section id="use1">')[2]
+    every = drawn.partition('<details class="part" id="use1">')[2]
     assert "osd.2 device" in every
     assert "osd.1 device" not in every  # it is lost, and does nothing
 

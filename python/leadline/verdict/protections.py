@@ -223,4 +223,4 @@ def _bars(rows: Sequence[Cell], protections: Mapping[str, str]) -> tuple[Panels,
     title = "Bandwidth by block size and protection"
     known = [f"{name} {how}" for name, how in protections.items() if how != _NO_POOL]
     note = f"Protection: {', '.join(known)}." if known else ""
-    return (Panels((tuple(charts),), title, note, legend=True, still=True),)
+    return (Panels((tuple(charts),), title, note, legend=True),)

@@ -130,7 +130,7 @@ def _phase(place: int, cluster: SimulatedCluster, phase: Phase) -> Iterator[Sect
             f"Of {found.draws} draws of the parameters." if found.draws else "",
         ),
         *_recovery(phase),
-        Panels(((_fullest(place, found),),), "How full the fullest parts are", still=True),
+        Panels(((_fullest(place, found),),), "How full the fullest parts are"),
     )
     yield Section(f"phase{place}", title, parts)
     yield Section(f"use{place}", f"{title}: every part", (_tree(cluster, found),), "", page_only=True)
@@ -282,7 +282,7 @@ def course_charts(phases: Sequence[Phase]) -> tuple[AmountLines, ...]:
 def _courses(phases: Sequence[Phase]) -> Iterator[Section]:
     if charts := course_charts(phases):
         note = f"Each phase's rate; shaded: recovery. The last phase lasts on. {_INTERVAL}"
-        yield Section("course", "Over time", (Panels((charts,), still=True),), note=note)
+        yield Section("course", "Over time", (Panels((charts,)),), note=note)
 
 
 def _sources(found: Simulated) -> Facts:

@@ -3,11 +3,22 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from typing import Any
 
 from leadline.report import format as fmt
-from leadline.report.charts.parts import PALETTE, Chart, marks, name_axis, nominal, panel, quantitative, tips
-from leadline.report.screen_table import INVALID, comparable, ratio_words, value_words
+from leadline.report.charts.parts import (
+    FIELD,
+    PALETTE,
+    Chart,
+    marks,
+    name_axis,
+    nominal,
+    panel,
+    quantitative,
+    tips,
+)
+from leadline.report.screen_table import INVALID, comparable, value_words
 from leadline.verdict.model import UNUSABLE, FigureTable, Findings, outcome_words
 from leadline.verdict.sections.section import AskedFigure, StudyAnswer, TextTable
 
@@ -44,14 +55,38 @@ def _figures_map(figures: list[AskedFigure], targets: list[str]) -> Chart:
                 "work": fmt.printable(one.work),
                 "target": fmt.printable(one.target),
                 "near": _nearness(one, beside) if usable else 0.0,
-                "text": ", ".join(filter(None, (value_words(one), ratio_words(one)))),
+                "text": value_words(one) if not usable or len(targets) <= _TEXTS_MAX else "",
                 "state": one.state,
                 "tip": _tip(one),
             }
         )
     words = tips(rows[:20])
-    title = "Which target for which work: the darker, the nearer to the best of its row"
-    return Chart(_NAME, title, "", words, _map(rows, len({one.work for one in figures}), targets))
+    spec = _map(rows, len({one.work for one in figures}), targets)
+    return Chart(_NAME, "Darker is closer to the best of its row", "", words, spec, _best_means(figures))
+
+
+_TEXTS_MAX = 4  # columns: with more of them a value has no room, and stands in the table alone
+
+
+def _best_means(figures: list[AskedFigure]) -> str:
+    """How many rows each target leads, among those where several can be used."""
+    best: Counter[str] = Counter()
+    for work in dict.fromkeys(one.work for one in figures):
+        usable = [
+            one
+            for one in figures
+            if one.work == work and one.state not in UNUSABLE and one.quantity.value is not None
+        ]
+        if len(usable) > 1:
+            sign = 1 if usable[0].higher_is_better else -1
+            best[max(usable, key=lambda one: sign * (one.quantity.value or 0.0)).target] += 1
+    every = best.total()
+    if not every:
+        return "No two values can be compared."
+    (first, count), *others = best.most_common()
+    rest = [f"{name} in {number}" for name, number in others]
+    lead = f"{first} has the best mean in {count} of {fmt.plural(every, 'workload')}"
+    return fmt.printable(f"{', '.join([lead, *rest])}.")
 
 
 def _nearness(one: AskedFigure, beside: list[AskedFigure]) -> float:
@@ -90,13 +125,13 @@ def _map(rows: list[dict[str, Any]], height: int, columns: list[str]) -> dict[st
         ),
     }
     field = marks(
-        {"type": "rect", "color": PALETTE[0], "stroke": "var(--grid)"},
+        {"type": "rect", "color": FIELD, "stroke": "var(--grid)"},
         {
             **place,
             "fillOpacity": quantitative(
-                "near", legend=None, scale={"domain": [0, 1], "range": [_LIGHTEST, 0.75]}
+                "near", legend=None, scale={"domain": [0, 1], "range": [_LIGHTEST, 1]}
             ),
-            "tooltip": {"field": "tip"},
+            "description": {"field": "tip"},
         },
     )
     text = marks({"type": "text", "color": "var(--ink)"}, {**place, "text": {"field": "text"}})
@@ -119,7 +154,10 @@ def _words_map(table: FigureTable) -> Chart:
         for column, item in zip(table.columns, row.values, strict=True)
     ]
     words = tips(rows[:20])
-    return Chart(_NAME, table.title, "", words, _map(rows, len(table.rows), list(table.columns)))
+    (word, count), *_ = Counter(item for _, item in found).most_common(1) or [("", 0)]
+    reading = f"The most frequent entry is {word}: {count} of {len(found)}." if count else ""
+    spec = _map(rows, len(table.rows), list(table.columns))
+    return Chart(_NAME, fmt.printable(table.title), "", words, spec, fmt.printable(reading))
 
 
 def _share(found: list[tuple[str, str]], asked: list[str], question: str, word: str | None) -> float:
@@ -152,6 +190,7 @@ def _intervals(answer: StudyAnswer, figures: list[AskedFigure]) -> Chart | None:
         )
     if not rows:
         return None
+    bounds = [(float(str(row["low"])), float(str(row["high"]))) for row in rows]
     name = nominal("work", sort=None, title=None, axis={**name_axis(), "labelLimit": 260})
     colour = nominal(
         "verdict",
@@ -173,9 +212,11 @@ def _intervals(answer: StudyAnswer, figures: list[AskedFigure]) -> Chart | None:
     )
     point = marks(
         {"type": "point", "filled": True, "size": 70},
-        {"y": name, "x": {"field": "ratio", **scale}, "color": colour, "tooltip": {"field": "tip"}},
+        {"y": name, "x": {"field": "ratio", **scale}, "color": colour, "description": {"field": "tip"}},
     )
     unit = marks({"type": "rule", "color": "var(--ink)"}, {"x": {"datum": 1}})
     words = tips(rows[:20])
-    title = f"Ratios to {fmt.printable(answer.against)} with their intervals; what leaves 1 out is decided"
-    return Chart(_NAME, title, "", words, panel(rows, [unit, rule, point], _ROW * len(rows) + 50))
+    title = f"Ratios to {fmt.printable(answer.against)}, with 95 % CI"
+    decided = sum(low > 1 or high < 1 for low, high in bounds)
+    reading = f"{decided} of {fmt.plural(len(rows), 'confidence interval')} exclude 1: that is a difference."
+    return Chart(_NAME, title, "", words, panel(rows, [unit, rule, point], _ROW * len(rows) + 50), reading)

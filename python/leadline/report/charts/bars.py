@@ -8,6 +8,7 @@ from leadline import units
 from leadline.report import format as fmt
 from leadline.report import metrics
 from leadline.report.charts.parts import (
+    TINT,
     Chart,
     charts_of,
     colour,
@@ -17,7 +18,9 @@ from leadline.report.charts.parts import (
     kind_colour,
     label,
     linear_ticks,
+    listed,
     marks,
+    most_of,
     name_axis,
     nominal,
     panel,
@@ -30,6 +33,7 @@ from leadline.report.charts.parts import (
 from leadline.verdict.model import Cell, Origin
 from leadline.verdict.sections.charts import GroupedBars, ShareBar, ShareBars
 
+_SAME = 0.005  # of one: a bar that is full
 # An interval of two blocks can be a hundred times its value: beyond this it is cut and ends in an arrow.
 _AXIS_LIMIT = 1.6
 
@@ -63,14 +67,10 @@ def rate(place: int, work: str, cells: tuple[Cell, ...], names: list[str], si: b
         )
     widest = max((row["end"] for row in rows), default=1) or 1
     room = 1.85 if any(flagged(str(row["state"])) for row in rows) else 1.3
-    words = tips(rows)
-    return Chart(
-        f"rate-{place}",
-        fmt.printable(work),
-        unit,
-        words,
-        panel(rows, _bars(names, widest, room), 24 * len(rows)),
-    )
+    usable = [(row["target"], row["value"]) for row in rows if not flagged(str(row["state"]))]
+    reading = most_of(usable, lambda value: f"{fmt.number(value)} {unit}")
+    spec = panel(rows, _bars(names, widest, room), 24 * len(rows))
+    return Chart(f"rate-{place}", fmt.printable(work), unit, tips(rows), spec, reading)
 
 
 def _bars(names: list[str], widest: float, room: float) -> list[dict[str, Any]]:
@@ -92,7 +92,7 @@ def _bars(names: list[str], widest: float, room: float) -> list[dict[str, Any]]:
                 "stroke": {**colour(names)},
                 "fillOpacity": if_invalid(0.0, 1.0),
                 "strokeDash": if_invalid([3, 2], [1, 0]),
-                "tooltip": {"field": "tip"},
+                "description": {"field": "tip"},
             },
         ),
         marks(
@@ -135,14 +135,15 @@ def origin(place: int, work: str, cells: tuple[Cell, ...], names: list[str]) -> 
     widest = max(row["value"] or 0 for row in rows) or 1
     drawn = len({row["target"] for row in rows})
     words = "; ".join(f"{row['target']} {row['layer']} {row['label']}" for row in rows)
-    layers = _grouped_layers(names, widest, ["wire", "device", "OSDs"])
-    return Chart(
-        f"origin-{place}",
-        fmt.printable(work),
-        "bytes per byte",
-        words,
-        panel(rows, layers, 3 * (14 * drawn + 8)),
-    )
+    known = [row for row in rows if row["value"] is not None and not flagged(row["state"])]
+    title, unit = fmt.printable(work), "bytes per byte"
+    if known and len(known) == len(rows) and all(abs(row["value"] - 1) < _SAME for row in rows):
+        even = "Each place moved one byte for each byte of the application."
+        return Chart(f"origin-{place}", title, unit, words, {}, even)
+    most = max(known, key=lambda row: float(row["value"]), default=None)
+    reading = f"{most['target']}, {most['layer']}: {fmt.number(most['value'])}, the most." if most else ""
+    spec = panel(rows, _grouped_layers(names, widest, ["wire", "device", "OSDs"]), 3 * (14 * drawn + 8))
+    return Chart(f"origin-{place}", title, unit, words, spec, reading or "No value can be used.")
 
 
 def _origin_rows(cell: Cell, origin: Origin) -> list[dict[str, Any]]:
@@ -182,15 +183,12 @@ def grouped_charts(shown: GroupedBars, names: list[str]) -> tuple[Chart, ...]:
     groups = list(dict.fromkeys(bar.group for bar in shown.bars))
     widest = max(row["end"] for row in rows) or 1
     drawn = len({row["target"] for row in rows})
-    words = tips(rows)
-    return charts_of(
-        shown,
-        scale.label,
-        words,
-        rows,
-        _grouped_layers(names, widest, groups),
-        len(groups) * (14 * drawn + 8),
-    )
+    usable = [
+        (f"{row['target']} at {row['layer']}", row["value"]) for row in rows if not flagged(row["state"])
+    ]
+    reading = most_of(usable, lambda value: f"{fmt.number(value)} {scale.label}")
+    layers, height = _grouped_layers(names, widest, groups), len(groups) * (14 * drawn + 8)
+    return charts_of(shown, scale.label, tips(rows), rows, layers, height, reading)
 
 
 def _grouped_layers(names: list[str], widest: float, groups: list[str]) -> list[dict[str, Any]]:
@@ -226,11 +224,29 @@ _NAMED_SHARE_MIN = 0.08  # a narrower part has no room for its number
 
 def share_charts(shown: ShareBars) -> tuple[Chart, ...]:
     """A bar for each whole; one panel."""
+    if shown.bars and _is_plain(shown):
+        title, reading = fmt.printable(shown.title), fmt.printable(_largest(shown))
+        return (Chart(shown.name, title, shown.unit, reading, {}, reading),)
     return _numbered(shown) if shown.numbers else _plain(shown)
 
 
 def _names(shown: ShareBars) -> list[str]:
     return list(dict.fromkeys(name for bar in shown.bars for name, _ in bar.parts))
+
+
+def _largest(shown: ShareBars) -> str:
+    """Of the first bars the largest part."""
+    parts = [
+        (bar, *max(bar.parts, key=lambda part: part[1]))
+        for bar in shown.bars
+        if bar.parts and not flagged(bar.state)
+    ]
+    return listed([f"{bar.label}: {units.format_percent(share)} {name}" for bar, name, share in parts], "bar")
+
+
+def _is_plain(shown: ShareBars) -> bool:
+    """Every bar has one part, which is all of it: a picture would show full bars alone."""
+    return all(max((share for _, share in bar.parts), default=1.0) > 1 - _SAME for bar in shown.bars)
 
 
 def _numbered(shown: ShareBars) -> tuple[Chart, ...]:
@@ -239,7 +255,7 @@ def _numbered(shown: ShareBars) -> tuple[Chart, ...]:
         return ()
     words = "; ".join(f"{row['bar']}: {row['name']} {row['label']}" for row in rows)
     layers = _numbered_layers(shown.axis, [str(row["bar"]) for row in rows], _names(shown))
-    return charts_of(shown, shown.unit, words, rows, layers, 28 * len(shown.bars))
+    return charts_of(shown, shown.unit, words, rows, layers, 28 * len(shown.bars), _largest(shown))
 
 
 def _numbered_rows(bar: ShareBar) -> list[dict[str, Any]]:
@@ -286,8 +302,9 @@ def _numbered_layers(axis: str | None, bars: list[str], names: list[str]) -> lis
                 "x": x,
                 "x2": {"field": "to"},
                 "color": shades,
-                "fillOpacity": if_invalid(0.3, 1.0),
-                "tooltip": {"field": "tip"},
+                "stroke": shades,
+                "fillOpacity": if_invalid(0.1, TINT),
+                "description": {"field": "tip"},
             },
         ),
         marks(
@@ -327,8 +344,8 @@ def _plain(shown: ShareBars) -> tuple[Chart, ...]:
             ),
             "order": {"field": "place"},
             "color": kind_colour(names),
-            "tooltip": {"field": "tip"},
+            "description": {"field": "tip"},
         },
     )
     words = tips(rows)
-    return charts_of(shown, shown.unit, words, rows, [layer], 30 * len(shown.bars))
+    return charts_of(shown, shown.unit, words, rows, [layer], 30 * len(shown.bars), _largest(shown))

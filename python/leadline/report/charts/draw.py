@@ -75,7 +75,7 @@ def amount_charts(shown: AmountLines) -> tuple[Chart, ...]:
             ]
         },
         "mark": {"type": "rect", "color": "var(--invalid)", "opacity": 0.18},
-        "encoding": {"x": x, "x2": {"field": "to"}, "tooltip": {"field": "tip"}},
+        "encoding": {"x": x, "x2": {"field": "to"}, "description": {"field": "tip"}},
     }
     several = len(shown.lines) > 1
     lines = marks(
@@ -90,7 +90,12 @@ def amount_charts(shown: AmountLines) -> tuple[Chart, ...]:
     more = [f"{len(shown.spans) - 3} more"] if shown.spans[3:] else []
     said = "; ".join([f"{scale.label} over time", *words, *more])
     layers = [*([bands] if shown.spans else []), lines]
-    return charts_of(shown, scale.label, said, rows, layers, 150)
+    peak = max(rows, key=lambda row: float(str(row["value"])), default=None)
+    reading = ""
+    if peak:
+        value = f"{fmt.number(float(str(peak['value'])))} {scale.label}"
+        reading = f"{peak['kind']} peaks at {value} after {fmt.number(float(str(peak['t'])))} s."
+    return charts_of(shown, scale.label, said, rows, layers, 150, reading)
 
 
 @dataclass(frozen=True)
@@ -126,10 +131,9 @@ class Drawn:
         return (*figures, *self.origins, *self.chains)
 
     @property
-    def still(self) -> tuple[Chart, ...]:
-        """Those that a page without scripts has, too."""
-        drawn = (chart for panels in self.sections if panels.part.still for chart in panels.every)
-        return (*self.answer, *self.rates, *drawn)
+    def pictures(self) -> tuple[Chart, ...]:
+        """Those that are more than a sentence."""
+        return tuple(chart for chart in self.every if chart.spec)
 
     def of(self, part: Panels) -> DrawnPanels:
         """The charts of a part of a section."""
@@ -216,7 +220,7 @@ def draw(findings: Findings) -> Drawn:
         tuple(latencies),
         tuple(series),
         _drawn(origins),
-        _drawn(chains),
+        tuple(one for one in _drawn(chains) if one.spec),  # the table has what is all from one place
         section_charts(every, names),
         _drawn([answer_chart(findings)]),
     )

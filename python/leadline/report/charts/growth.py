@@ -7,6 +7,7 @@ from typing import Any
 from leadline import units
 from leadline.report import format as fmt
 from leadline.report.charts.parts import (
+    FIELD,
     LEGEND,
     PALETTE,
     Chart,
@@ -18,6 +19,7 @@ from leadline.report.charts.parts import (
     in_order,
     kind_colour,
     marks,
+    most_of,
     name_axis,
     nominal,
     quantitative,
@@ -48,8 +50,10 @@ def growth_charts(shown: GrowthLines, names: list[str]) -> tuple[Chart, ...]:
     scale = fmt.scale_for(shown.unit, [point.value.value for point in points])
     rows = [_time_row(point, scale) for point in points]
     models = [row for model in shown.models for row in _model_rows(model, scale)]
-    words = tips(rows)
-    return charts_of(shown, scale.label, words, [*rows, *models], _time_layers(shown.axis, names, rows), 230)
+    usable = [(f"{row['series']} at {row['copies']}", row["value"]) for row in rows if not row["word"]]
+    reading = most_of(usable, lambda value: f"{fmt.number(value)} {scale.label}")
+    layers = _time_layers(shown.axis, names, rows)
+    return charts_of(shown, scale.label, tips(rows), [*rows, *models], layers, 230, reading)
 
 
 def _time_row(point: GrowthPoint, scale: fmt.Scale) -> dict[str, Any]:
@@ -121,7 +125,7 @@ def _time_layers(axis: str, names: list[str], rows: list[dict[str, Any]]) -> lis
         {
             "mark": {"type": "point", "filled": True, "size": 60, "opacity": 1},
             "transform": measured,
-            "encoding": {**shared, "shape": shape(names), "tooltip": {"field": "tip"}},
+            "encoding": {**shared, "shape": shape(names), "description": {"field": "tip"}},
         },
         {
             "mark": {"type": "text", "dy": -12, "fontSize": 10, "fontWeight": 600},
@@ -137,7 +141,7 @@ def _time_layers(axis: str, names: list[str], rows: list[dict[str, Any]]) -> lis
 
 
 _ROW = 30
-_OPACITY = [0.04, 0.7]  # the ink of the numbers stays readable on all of them, in print too
+_OPACITY = [0.04, 1]  # the ink of the numbers stays readable on all of them, in print too
 _NARROW = 16  # columns: beyond it numbers are small
 
 
@@ -164,13 +168,13 @@ def knee_charts(shown: KneeMap) -> tuple[Chart, ...]:
     size = 11 if len(shown.columns) <= _NARROW else 8
     layer = [
         marks(
-            {"type": "rect", "color": PALETTE[0]},
+            {"type": "rect", "color": FIELD},
             {
                 **place,
                 "fillOpacity": quantitative(
                     "share", legend=None, scale={"domain": [0, 1], "range": _OPACITY}
                 ),
-                "tooltip": {"field": "tip"},
+                "description": {"field": "tip"},
             },
         ),
         _frame(place, tried, {"stroke": "var(--muted)", "strokeWidth": 1}),
@@ -184,7 +188,12 @@ def knee_charts(shown: KneeMap) -> tuple[Chart, ...]:
         ),
     ]
     words = "; ".join(str(row["tip"]) for row in rows if row["knee"] or row["could_be"])
-    return charts_of(shown, shown.unit, words, rows, layer, _ROW * len(shown.rows) + 50)
+    found = [str(row["tip"]) for row in rows if row["knee"]]
+    others = sum(bool(row["could_be"]) for row in rows)
+    reading = (found[0] if found else "No cell is known as the knee") + "."
+    if others:
+        reading += f" {fmt.plural(others, 'other cell')} could be the knee."
+    return charts_of(shown, shown.unit, words, rows, layer, _ROW * len(shown.rows) + 50, reading)
 
 
 def _axis(field: str, levels: tuple[str, ...], option: str, side: str) -> dict[str, Any]:
@@ -231,7 +240,10 @@ def rate_charts(shown: RateLines) -> tuple[Chart, ...]:
         },
     )
     peaks = "; ".join(f"{name}: at most {units.format_rate(max(v))}" for name, v in rates.items())
-    return charts_of(shown, scale.label, peaks, rows, [layer], 200)
+    peak = max(rows, key=lambda row: float(str(row["value"])))
+    value = f"{fmt.number(float(str(peak['value'])))} {scale.label}"
+    reading = f"{peak['kind']} peaks at {value} after {fmt.number(float(str(peak['t'])))} s."
+    return charts_of(shown, scale.label, peaks, rows, [layer], 200, reading)
 
 
 def _time_axis(title: str = "seconds since the start") -> dict[str, Any]:
@@ -262,12 +274,15 @@ def heat_charts(shown: HeatMap) -> tuple[Chart, ...]:
             "fillOpacity": quantitative(
                 "value", legend=None, scale={"type": "sqrt", "domainMin": 0, "range": [0.08, 1]}
             ),
-            "tooltip": {"field": "tip"},
+            "description": {"field": "tip"},
         },
     )
     most = units.format_rate(max(float(str(row["value"])) for row in rows))
     words = f"{len(shown.rows)} processes; at most {most}"
-    return charts_of(shown, f"full colour: {most}", words, rows, [layer], 22 * len(shown.rows) + 10)
+    peak = max(rows, key=lambda row: float(str(row["value"])))
+    reading = f"The most at once: {peak['tip']}."
+    height = 22 * len(shown.rows) + 10
+    return charts_of(shown, f"full colour: {most}", words, rows, [layer], height, reading)
 
 
 def life_charts(shown: LifeBars) -> tuple[Chart, ...]:
@@ -287,11 +302,14 @@ def life_charts(shown: LifeBars) -> tuple[Chart, ...]:
             "y": nominal("process", sort=None, title=None, axis=name_axis()),
             "x": _time_axis(),
             "x2": {"field": "t2"},
-            "tooltip": {"field": "tip"},
+            "description": {"field": "tip"},
         },
     )
     words = tips(rows[:10])
-    return charts_of(shown, "seconds", words, rows, [layer], 18 * len(rows) + 10)
+    longest = max(shown.bars, key=lambda bar: bar.end_s - bar.start_s)
+    seconds = fmt.with_unit(longest.end_s - longest.start_s, "s")
+    reading = f"{longest.label} is there the longest of {len(rows)}: {seconds}."
+    return charts_of(shown, "seconds", words, rows, [layer], 18 * len(rows) + 10, reading)
 
 
 def time_charts(shown: TimeBars) -> tuple[Chart, ...]:
@@ -315,11 +333,13 @@ def time_charts(shown: TimeBars) -> tuple[Chart, ...]:
             "y": nominal("file", sort=None, title=None, axis=label),
             "x": quantitative("value", stack="zero", axis={"title": None, "tickCount": 5}),
             "color": kind_colour(in_order(names)),
-            "tooltip": {"field": "tip"},
+            "description": {"field": "tip"},
         },
     )
     words = "; ".join(f"{fmt.printable(bar.title)} {_seconds(bar.total_s)}" for bar in shown.bars[:5])
-    return charts_of(shown, scale.label, words, rows, [layer], 21 * len(shown.bars) + 10)
+    longest = max(shown.bars, key=lambda bar: bar.total_s)
+    reading = f"{longest.label} takes the longest: {_seconds(longest.total_s)}."
+    return charts_of(shown, scale.label, words, rows, [layer], 21 * len(shown.bars) + 10, reading)
 
 
 def _seconds(value: float) -> str:
@@ -338,8 +358,11 @@ def count_charts(shown: CountBars) -> tuple[Chart, ...]:
         {
             "x": bins,
             "y": quantitative("value", axis={"title": None, "tickCount": 4, "format": "~s"}),
-            "tooltip": {"field": "tip"},
+            "description": {"field": "tip"},
         },
     )
     words = "; ".join(str(row["tip"]) for row in rows if row["value"])
-    return charts_of(shown, shown.unit, words, rows, [layer], 150)
+    total = sum(count for _, count in shown.counts)
+    name, count = max(shown.counts, key=lambda pair: pair[1], default=("", 0))
+    reading = f"The most frequent is {name}: {count:,} of {total:,}." if total else ""
+    return charts_of(shown, shown.unit, words, rows, [layer], 150, reading)

@@ -14,6 +14,7 @@ from leadline.report.charts.parts import (
     dash,
     flagged,
     if_invalid,
+    listed,
     marks,
     panel,
     quantitative,
@@ -64,7 +65,7 @@ def fault_layers(rows: Sequence[dict[str, Any]], labels: Sequence[str]) -> list[
     band = {"type": "rect", "color": "var(--invalid)", "opacity": opacity}
     at_end = {"x": {**x, "field": "to"}}
     bands: list[dict[str, Any]] = [
-        marks(band, {"x": x, "x2": x2, "tooltip": {"field": "tip"}}),
+        marks(band, {"x": x, "x2": x2, "description": {"field": "tip"}}),
         marks(edge, {"x": x}, "datum.begins"),
         marks(edge, at_end, "datum.ends"),
     ]
@@ -147,7 +148,23 @@ def _latency_panel(name: str, title: str, pairs: list[tuple[Cell, Curve]], names
     scale = fmt.scale_for("ns", values)
     rows = [row for cell, curve in pairs for row in _curve_rows(cell, curve, scale)]
     words = "; ".join(_curve_words(cell, curve, scale) for cell, curve in pairs)
-    return Chart(name, title, scale.label, words, panel(rows, _curve_layers(names, rows)))
+    spec = panel(rows, _curve_layers(names, rows))
+    return Chart(name, title, scale.label, words, spec, _percentile_reading(pairs))
+
+
+def _percentile_reading(pairs: list[tuple[Cell, Curve]]) -> str:
+    """The highest percentile that all have of p99 and p50; the lowest latency first."""
+    known = [
+        (cell.target, dict(curve.points))
+        for cell, curve in pairs
+        if not flagged(cell.validity.state) and curve.points
+    ]
+    which = next((one for one in (99.0, 50.0) if known and all(one in points for _, points in known)), None)
+    if which is None:
+        return "No percentile can be used."
+    found = sorted((points[which], target) for target, points in known)
+    said = [f"{fmt.printable(target)} {fmt.with_unit(value, 'ns')}" for value, target in found]
+    return f"p{which:g}: {listed(said, 'target')}"
 
 
 def nines(percentile: float, operations: int) -> float | None:
@@ -218,7 +235,7 @@ def _curve_layers(names: list[str], rows: list[dict[str, Any]]) -> list[dict[str
         marks({"type": "line", "strokeWidth": 1.8}, {**shared, "strokeDash": dash(names)}),
         marks(
             {"type": "point", "filled": True, "size": 46, "opacity": 1},
-            {**shared, "shape": shape(names), "tooltip": {"field": "tip"}},
+            {**shared, "shape": shape(names), "description": {"field": "tip"}},
             "datum.marked",
         ),
         *_word_marks(rows, x, y),
@@ -310,7 +327,22 @@ def _series_panel(name: str, title: str, pairs: list[tuple[Cell, Line]], names: 
         title += "; red: a fault in force"
         words += f"; faults in force: {'; '.join(faults)}"
     layers = [*_ramp(ramp), *fault_layers(fault_rows(drawn_lines), faults), *_line_layers(names, rows)]
-    return Chart(name, title, scale.label, words, panel(rows, layers, 150))
+    return Chart(name, title, scale.label, words, panel(rows, layers, 150), _range_reading(pairs, scale))
+
+
+def _range_reading(pairs: list[tuple[Cell, Line]], scale: fmt.Scale) -> str:
+    """Between which values each target ran in what counts."""
+    found: dict[str, list[float]] = {}
+    for cell, line in pairs:
+        if not flagged(cell.validity.state):
+            counted = [value for second, value in line.points if second > line.measured_from_s]
+            found.setdefault(fmt.printable(cell.target), []).extend(counted)
+    said = [
+        f"{target}: {fmt.number(min(values), scale)} to {fmt.number(max(values), scale)} {scale.label}"
+        for target, values in found.items()
+        if values
+    ]
+    return listed(said, "target") or "No value can be used."
 
 
 def thin(points: tuple[tuple[float, float], ...], most: int) -> tuple[tuple[float, float], ...]:
@@ -374,7 +406,7 @@ def _line_layers(names: list[str], rows: list[dict[str, Any]]) -> list[dict[str,
     if any(row.get("shift") for row in rows):
         diamond = {"type": "point", "shape": "diamond", "filled": True, "size": 90, "opacity": 1}
         mark = {**diamond, "stroke": "var(--paper)", "strokeWidth": 1.2}
-        encoding = {"x": x, "y": y, "color": colour(names), "tooltip": {"field": "trial"}}
+        encoding = {"x": x, "y": y, "color": colour(names), "description": {"field": "trial"}}
         shifts = [marks(mark, encoding, "datum.shift")]
     return [lines, *counted, *shifts, *_word_marks(rows, x, y)]
 

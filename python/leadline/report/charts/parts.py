@@ -1,24 +1,27 @@
 """What all charts share: their look, the colours, dashes and shapes of targets, and words beside numbers.
 
-Colours are CSS variables of the page, so a chart follows light, dark and print without a redraw.
+Colours are CSS variables of the page, so a chart follows light, dark and print. `page.css` has their values.
 The same target has the same colour, dash and shape in every chart, and no meaning rests on colour alone.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 from leadline.report import format as fmt
 from leadline.report import tables
+from leadline.units import format_number
 from leadline.verdict.model import Findings
 
 FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'DejaVu Sans', sans-serif"
-# Okabe and Ito's order; the page defines the colours for light and dark.
+# Okabe and Ito's order.
 PALETTE = tuple(f"var(--series-{place})" for place in range(1, 9))
 DASHES = ([1, 0], [6, 3], [2, 2], [8, 3, 2, 3], [1, 3], [10, 4], [4, 2, 1, 2], [12, 3])
+FIELD = "var(--field)"  # below letters: they can be read on its full colour
+TINT = 0.35  # of a colour below letters
 SHAPES = (
     "circle",
     "square",
@@ -31,6 +34,7 @@ SHAPES = (
 )
 
 CONFIG: dict[str, Any] = {
+    "aria": False,
     "background": None,
     "font": FONT,
     "view": {"stroke": None},
@@ -66,13 +70,17 @@ class Titled(Protocol):
 
 @dataclass(frozen=True)
 class Chart:
-    """One panel: `title` and `unit` head it, `words` says what it shows to who cannot see it."""
+    """One panel: `title` and `unit` head it, `reading` is the fact that it shows.
+
+    `words` has its values for who cannot see it. An empty `spec` is no picture: the reading says all.
+    """
 
     id: str
     title: str
     unit: str
     words: str
     spec: dict[str, Any]
+    reading: str = ""
 
 
 def target_names(findings: Findings) -> list[str]:
@@ -103,9 +111,52 @@ def charts_of(
     rows: list[dict[str, Any]],
     layers: list[dict[str, Any]],
     height: int,
+    reading: str,
 ) -> tuple[Chart, ...]:
     """The one chart of a part of a section."""
-    return (Chart(shown.name, fmt.printable(shown.title), unit, words, panel(rows, layers, height)),)
+    spec = panel(rows, layers, height)
+    return (Chart(shown.name, fmt.printable(shown.title), unit, words, spec, fmt.printable(reading)),)
+
+
+def times(more: float, less: float) -> str:
+    """How many times as much, below two in percent: `2.5x`, `12 % above`; empty where it says nothing."""
+    if not (more > 0 and less > 0 and math.isfinite(more / less)):
+        return ""
+    factor = more / less
+    return f"{format_number(factor)}x" if factor >= 2 else f"{100 * (factor - 1):.0f} % above"
+
+
+def most_of(
+    values: Iterable[tuple[str, float | None]],
+    text: Callable[[float], str],
+    what: str = "has the highest mean",
+) -> str:
+    """The largest of named values and how far the smallest is from it, as a sentence."""
+    found = [(name, value) for name, value in values if value is not None and math.isfinite(value)]
+    if not found:
+        return "No value can be used."
+    (best, most), (last, least) = max(found, key=_second), min(found, key=_second)
+    if len(found) == 1:
+        return f"{best}: {text(most)}."
+    factor = times(most, least)
+    if not factor or factor.startswith("0 %"):
+        return f"{best}: {text(most)}; {last}: {text(least)}."
+    beside = f"{factor} that of {last}" if factor.endswith("x") else f"{factor} {last}"
+    return f"{best} {what}: {text(most)}, {beside}."
+
+
+def _second(pair: tuple[str, float]) -> float:
+    return pair[1]
+
+
+_NAMED_MAX = 4  # in a sentence
+
+
+def listed(entries: Sequence[str], noun: str) -> str:
+    """The first of them as a sentence, and how many more there are."""
+    rest = len(entries) - _NAMED_MAX
+    more = [f"{fmt.plural(rest, noun)} more"] if rest > 0 else []
+    return "; ".join([*entries[:_NAMED_MAX], *more]) + "." if entries else ""
 
 
 def tips(rows: Iterable[Mapping[str, Any]]) -> str:

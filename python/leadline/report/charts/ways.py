@@ -7,12 +7,15 @@ from typing import Any
 
 from leadline.report import format as fmt
 from leadline.report.charts.parts import (
+    FIELD,
+    PALETTE,
     Chart,
     charts_of,
     colour,
     flagged,
     if_invalid,
     linear_ticks,
+    listed,
     marks,
     name_axis,
     nominal,
@@ -36,8 +39,8 @@ _DARKNESS = {
     "store": 1.0,
     "device": 1.0,
 }
-_LIGHT_MAX = 0.6  # darker parts have light letters
 _LABEL_SHARE_MIN = 0.12
+_FULL = 0.4995  # from a half: a part that is nothing, or all
 
 
 def chain(place: int, work: str, cells: tuple[Cell, ...], names: list[str], direction: str) -> Chart | None:
@@ -49,13 +52,23 @@ def chain(place: int, work: str, cells: tuple[Cell, ...], names: list[str], dire
     drawn = len({row["target"] for row in rows})
     several = len({item.direction for cell in cells for item in cell.chains}) > 1
     unit = "of the bytes read" if direction == "read" else "of the bytes written"
+    title = fmt.printable(work) + (f", {direction}" if several else "")
+    words = "; ".join(dict.fromkeys(row["tip"] for row in rows))
+    full = all(row["known"] and abs(row["end"] - row["begin"] - 0.5) > _FULL for row in rows)
+    spec = {} if full else panel(rows, _chain_layers(names), 26 * drawn + 24)
+    said = [_largest_place(cell, item) for cell, item in found]
     return Chart(
-        f"chain-{direction}-{place}",
-        fmt.printable(work) + (f", {direction}" if several else ""),
-        unit,
-        "; ".join(dict.fromkeys(row["tip"] for row in rows)),
-        panel(rows, _chain_layers(names), 26 * drawn + 24),
+        f"chain-{direction}-{place}", title, unit, words, spec, listed(list(filter(None, said)), "target")
     )
+
+
+def _largest_place(cell: Cell, chain: Chain) -> str:
+    """The place that has the largest part of a cell's bytes."""
+    known = [item for item in chain.places if item.share is not None]
+    if not known or flagged(cell.validity.state):
+        return ""
+    most = max(known, key=lambda item: item.share or 0.0)
+    return fmt.printable(f"{cell.target}: {whole_percent(most.share)} {most.words}")
 
 
 def chain_legend(findings: Findings) -> tuple[tuple[str, float], ...]:
@@ -117,26 +130,22 @@ def _chain_layers(names: list[str]) -> list[dict[str, Any]]:
     y = nominal("target", sort=names, title=None, axis=name_axis())
     axis = {"title": None, "values": [0, 0.25, 0.5, 0.75, 1], "format": ".0%"}
     begin = quantitative("begin", scale={"domain": [0, 1.28], "nice": False}, axis=axis)
-    light = {
-        "condition": {"test": f"datum.dark > {_LIGHT_MAX}", "value": "var(--paper)"},
-        "value": "var(--ink)",
-    }
     return [
         marks(
-            {"type": "bar", "height": 17, "color": "var(--series-1)", "stroke": "var(--series-1)"},
+            {"type": "bar", "height": 17, "color": FIELD, "stroke": PALETTE[0]},
             {
                 "y": y,
                 "x": begin,
                 "x2": {"field": "end"},
                 "fillOpacity": quantitative("dark", scale=None, legend=None),
                 "strokeDash": if_invalid([3, 2], [1, 0]),
-                "tooltip": {"field": "tip"},
+                "description": {"field": "tip"},
             },
             "datum.end > datum.begin",
         ),
         marks(
             {"type": "text", "align": "left", "dx": 5, "fontSize": 10},
-            {"y": y, "x": begin, "text": {"field": "label"}, "color": light},
+            {"y": y, "x": begin, "text": {"field": "label"}, "color": {"value": "var(--ink)"}},
         ),
         marks(
             {"type": "text", "align": "left", "dx": 6, "fontSize": 10, "color": "var(--invalid)"},
@@ -158,10 +167,9 @@ def places_chart(shown: PlacesChain) -> tuple[Chart, ...]:
     if not shown.uses:
         return ()
     rows = [_place_row(place, part) for place, part in enumerate(shown.uses)]
-    words = f"{fmt.printable(shown.bound)}. " + tips(rows)
-    return charts_of(
-        shown, fmt.printable(shown.bound), words, rows, _place_layers(len(rows)), _ROW_PX * len(rows)
-    )
+    bound = fmt.sentence(shown.bound)
+    words = f"{fmt.printable(bound)}. " + tips(rows)
+    return charts_of(shown, "", words, rows, _place_layers(len(rows)), _ROW_PX * len(rows), f"{bound}.")
 
 
 def _place_row(place: int, part: PlaceUse) -> dict[str, Any]:
@@ -196,7 +204,7 @@ def _place_layers(rows: int) -> list[dict[str, Any]]:
     y = {**shape, "scale": {"domain": [0, rows], "reverse": True, "nice": False}}
     bead = {"x": {"field": "bead", **x}, "y": {"field": "middle", **y}}
     left, right = {"field": "left", **x}, {"field": "right", **x}
-    box = {"x": left, "y": {"field": "top", **y}, "y2": {"field": "end"}, "tooltip": {"field": "tip"}}
+    box = {"x": left, "y": {"field": "top", **y}, "y2": {"field": "end"}, "description": {"field": "tip"}}
     above, below = {"field": "top", **y}, {"field": "end", **y}
     names = {"align": "left", "baseline": "bottom", "dy": -3}
     return [
@@ -285,17 +293,19 @@ def stage_charts(shown: StageBars, names: list[str]) -> tuple[Chart, ...]:
         words = tips(rows)
         clients = len({span.client for span in spans if span.series == series})
         height = len(stages) * (_BAR * clients + _GAP)
-        layers = _stage_layers(stages, names, last_s / scale.divisor)
-        charts.append(
-            Chart(
-                f"{shown.name}-{place}",
-                fmt.printable(series),
-                scale.label,
-                words,
-                panel(rows, layers, height),
-            )
-        )
+        spec = panel(rows, _stage_layers(stages, names, last_s / scale.divisor), height)
+        title, reading = fmt.printable(series), _longest_stage([one for one in spans if one.series == series])
+        charts.append(Chart(f"{shown.name}-{place}", title, scale.label, words, spec, reading))
     return tuple(charts)
+
+
+def _longest_stage(spans: Sequence[StageSpan]) -> str:
+    usable = [one for one in spans if not (one.state and flagged(one.state))]
+    if not usable:
+        return "No value can be used."
+    longest = max(usable, key=lambda one: one.end_s - one.start_s)
+    took = fmt.with_unit(longest.end_s - longest.start_s, "s")
+    return fmt.printable(f"{longest.stage} takes the longest: {took}.")
 
 
 def _stage_row(span: StageSpan, scale: fmt.Scale) -> dict[str, Any]:
@@ -339,7 +349,7 @@ def _stage_layers(stages: Sequence[str], names: list[str], last: float) -> list[
                 "x2": {"field": "to"},
                 "color": colour(names),
                 "fillOpacity": if_invalid(0.3, 1.0),
-                "tooltip": {"field": "tip"},
+                "description": {"field": "tip"},
             },
         ),
         marks(

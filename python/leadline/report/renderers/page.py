@@ -1,10 +1,15 @@
-"""The HTML page: one file that opens offline, with the chart runtime, styles and data inside it."""
+"""The HTML page: one file that opens offline, with its pictures, styles and data inside it.
+
+Question, answer, one table and one chart come first. All else is in parts that open on demand.
+"""
 
 from __future__ import annotations
 
 import base64
+import gzip
 import hashlib
 import json
+import math
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -20,9 +25,11 @@ from leadline.report.first_screen import screen_of
 from leadline.report.renderers.runtime import template_text, vega_runtime
 from leadline.report.renderers.terminal import general_steps, state_words
 from leadline.report.section_parts import fact_words, section_context, section_filters, shown_sections
-from leadline.report.still_charts import svg_of, undrawable
+from leadline.report.still_charts import WIDTH, picture, undrawable
 from leadline.report.tables import CHAIN_HEADINGS, chain_notes, chain_rows
-from leadline.verdict.model import Cell, Findings, State, TrialView, outcome_words
+from leadline.verdict.model import Cell, FigureTable, Findings, State, TrialView
+from leadline.verdict.sections import numbers
+from leadline.verdict.sections.section import Facts, Panels, Section, TextTable, Words
 
 FIGURES_MAX = 36_000  # in all tables of trials: some two megabytes of a page
 _EACH = 5  # of any trial: its name, block, order, state and error
@@ -91,8 +98,6 @@ def _unit_of(name: str) -> str:
     return next((unit for ending, unit in endings.items() if name.endswith(ending)), "")
 
 
-_STATIC_CHARTS_MAX = 24
-_STATIC_WIDTH = 340
 STATE_SHAPES: dict[State, str] = {
     "VALID": "\u25cf",  # black circle
     "DOUBTFUL": "\u25b2",  # black up-pointing triangle
@@ -119,31 +124,50 @@ class LegendEntry:
 
 def to_html(findings: Findings) -> str:
     """The whole page as text (UTF-8 is declared in it)."""
-    panels = charts.draw(findings)
-    scripted = findings.frame.cells or bool(panels.sections)  # tables of cells sort
-    script, runtime = (template_text("page.js"), vega_runtime()) if scripted else ("", "")
+    panels, lacking = charts.draw(findings), undrawable()
+    script, runtime = template_text("page.js"), vega_runtime() if lacking and panels.pictures else ""
     context = _context(findings, panels) | {
         "style": template_text("page.css"),
         "script": script,
-        "runtime": runtime,
-        "scripted": scripted,
-        "policy": _policy([runtime, script] if scripted else []),
-        "chart_data": embedded_json(_chart_data(panels.every)),
+        "policy": _policy([script, runtime] if runtime else [script]),
+        "lacking": lacking,
+        "packed": _Packed(_packed(_chart_json(panels.pictures)), _packed(runtime)) if runtime else None,
+        "notices": _lines("notices.txt") if runtime else "",
+        "pictures": {} if lacking else _pictures(panels.pictures),
     }
     return str(_environment().get_template("page.html.j2").render(context))
 
 
-def embedded_json(value: Any) -> str:
-    """JSON that can stand inside a script element: no text in it can close the element or start markup."""
-    text = json.dumps(value, ensure_ascii=True, allow_nan=False, separators=(",", ":"))
-    return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
+def _lines(name: str) -> Any:
+    """A file of the templates as text on the page, with its ends of lines."""
+    import markupsafe
+
+    return markupsafe.escape(template_text(name))
 
 
-def _policy(scripts: list[str]) -> str:
+@dataclass(frozen=True)
+class _Packed:
+    """What draws the charts of a page that could not be given them drawn: letters of compressed text."""
+
+    data: str
+    runtime: str
+
+
+def _packed(text: str) -> str:
+    return base64.b64encode(gzip.compress(text.encode(), 9, mtime=0)).decode()
+
+
+def _chart_json(pictures: Iterable[chart_parts.Chart]) -> str:
+    specs = {one.id: one.spec for one in pictures}
+    known = {"config": chart_parts.CONFIG, "width": WIDTH, "charts": specs}
+    return json.dumps(known, allow_nan=False, separators=(",", ":"))
+
+
+def _policy(scripts: Sequence[str]) -> str:
     hashes = [base64.b64encode(hashlib.sha256(text.encode()).digest()).decode() for text in scripts]
-    sources = " ".join(f"'sha256-{value}'" for value in hashes) or "'none'"
+    sources = " ".join(f"'sha256-{value}'" for value in hashes)
     return (
-        f"default-src 'none'; script-src {sources}; style-src 'unsafe-inline'; img-src data: blob:; "
+        f"default-src 'none'; script-src {sources}; style-src 'unsafe-inline'; img-src data:; "
         "base-uri 'none'; form-action 'none'"
     )
 
@@ -166,6 +190,8 @@ def _environment() -> Any:
         fact=fact_words,
         sentence=fmt.sentence,
         moment=fmt.moment,
+        brief=_brief,
+        count_of=fmt.plural,
         **section_filters(),
     )
     return environment
@@ -176,21 +202,21 @@ def _finalize(value: Any) -> Any:
     return value if hasattr(value, "__html__") or not isinstance(value, str) else fmt.printable(value)
 
 
-def _chart_data(every: Iterable[chart_parts.Chart]) -> dict[str, Any]:
-    known = {
-        item.id: {"title": item.title, "unit": item.unit, "spec": item.spec | {"description": item.words}}
-        for item in every
-    }
-    return {"config": chart_parts.CONFIG, "charts": known}
+_EXTENT = "95 % CI"  # columns of the first table that a phone has no room for
+_WORDS_MAX = 800  # of what a chart shows, for who cannot see it
+
+
+def _brief(text: str) -> str:
+    return text if len(text) <= _WORDS_MAX else f"{text[: _WORDS_MAX - 1]}\u2026"
 
 
 def _context(findings: Findings, panels: charts.Drawn) -> dict[str, Any]:
     frame = findings.frame
     judged = bool(findings.cells) or frame.borrowed is not None
-    lacking = undrawable()
     shared = {
         "findings": findings,
         "screen": screen_of(findings) if _is_answered(findings) else None,
+        "extent": _EXTENT,
         "frame": frame,
         "borrowed": frame.borrowed,
         "shapes": STATE_SHAPES,
@@ -199,14 +225,13 @@ def _context(findings: Findings, panels: charts.Drawn) -> dict[str, Any]:
         "counts": tables.counts(findings) if frame.cells else (),
         "panels": panels,
         "legend": _legend(findings),
-        "static": {} if lacking else _static_charts(panels.still),
-        "no_static": lacking[0] if lacking else "",
+        "opened": _opened(findings.sections) if not frame.cells else (),
+        "hint_of": lambda section: _hint(section, findings.sections),
         "fired": tables.fired(findings),
         "next_steps": frame.steps or general_steps(findings),
         **section_context(findings.sections),
     }
-    of_cells = _of_cells(findings) if frame.cells else {}
-    return shared | of_cells | {"contents": _contents(findings, panels)}
+    return shared | (_of_cells(findings) if frame.cells else {})
 
 
 def _is_answered(findings: Findings) -> bool:
@@ -222,48 +247,43 @@ def _meaning(findings: Findings, *, judged: bool) -> str:
     return _STATE_MEANINGS[findings.state] if judged else "Nothing was measured here: no validity is claimed."
 
 
-@dataclass(frozen=True)
-class Contents:
-    """(anchor, words) of what every page has first, of what this one has, and of what stands last."""
-
-    first: tuple[tuple[str, str], ...]
-    found: tuple[tuple[str, str], ...]
-    last: tuple[tuple[str, str], ...] = ()
+_OPEN_MAX_PX = 1500
+_TABLE_MAX_PX = 560  # a longer table scrolls
 
 
-def _contents(findings: Findings, panels: charts.Drawn) -> Contents:
-    sections = tuple(
-        (section.name, section.entry) for section in shown_sections(findings.sections) if section.entry
+def _opened(sections: Sequence[Section]) -> frozenset[str]:
+    """The sections that are open from the start: the first, and others as far as a screen or two has room."""
+    opened: list[str] = []
+    total = 0.0
+    for section in sorted(shown_sections(sections), key=lambda one: not one.leads):
+        total += sum(map(_height, section.parts))
+        if opened and total > _OPEN_MAX_PX:
+            break
+        opened.append(section.name)
+    return frozenset(opened)
+
+
+def _height(part: Any) -> float:
+    """About how many CSS pixels a part has on a wide screen."""
+    if isinstance(part, Panels):
+        return sum(320.0 * math.ceil(len(row) / 2) for row in part.rows)
+    if isinstance(part, FigureTable | TextTable):
+        return min(90.0 + 33 * len(part.rows), _TABLE_MAX_PX)
+    if isinstance(part, Words):
+        return 50.0 + sum(60 + 25 * (len(item.points) + len(item.details)) for item in part.items)
+    return 50.0 + 28 * len(part.values) if isinstance(part, Facts) else 0.0
+
+
+def _hint(section: Section, every: Sequence[Section]) -> str:
+    """What a closed section holds, and which of several of one title it is."""
+    named = [section.entry] if sum(one.title == section.title for one in every) > 1 else []
+    parts = section.parts
+    kinds = (
+        ("chart", sum(len(row) for part in parts if isinstance(part, Panels) for row in part.rows)),
+        ("table", sum(isinstance(part, FigureTable | TextTable) for part in parts)),
+        ("finding", sum(len(part.items) for part in parts if isinstance(part, Words))),
     )
-    verdict = ("verdict", "Verdict")
-    answer = (("answer", "Answer"),) if findings.answer is not None else ()
-    if findings.frame.borrowed is not None:
-        return Contents((verdict,), sections)
-    if not findings.frame.cells:
-        parts = (
-            (findings.cells, ("validity", "Validity")),
-            (findings.host, ("machine", "Machine")),
-            (findings.reproduce, ("reproduce", "Reproduce")),
-        )
-        first = (*answer, verdict) if _is_answered(findings) else (verdict,)
-        return Contents(first, sections, tuple(entry for found, entry in parts if found))
-    drawn = (
-        (panels.rates, ("speed", "How fast")),
-        (panels.latencies, ("latency", "Latency")),
-        (panels.series, ("steady", "Over time")),
-        (panels.origins, ("origin", "Bytes")),
-        (chain_rows(findings), ("chain", "Caches")),
-    )
-    return Contents(
-        (*answer, verdict, ("numbers", "Numbers")),
-        (*sections, *(entry for found, entry in drawn if found)),
-        (
-            ("validity", "Validity"),
-            ("details", "Details"),
-            ("machine", "Machine"),
-            ("reproduce", "Reproduce"),
-        ),
-    )
+    return ", ".join([*named, *(fmt.plural(count, noun) for noun, count in kinds if count)])
 
 
 def _of_cells(findings: Findings) -> dict[str, Any]:
@@ -279,9 +299,9 @@ def _of_cells(findings: Findings) -> dict[str, Any]:
         "worst": lambda item: tables.comparison_state(item, states),
         "comparison_notes": tables.comparison_notes(findings.comparisons),
         "comparisons": [(item, tables.comparison_state(item, states)) for item in findings.comparisons],
-        "interval": fmt.ratio_interval,
-        "outcome_words": outcome_words,
-        "spread": fmt.ratio_spread,
+        "outcome": numbers.outcome,
+        "bounds": numbers.bounds,
+        "base_of": lambda found: ", ".join(dict.fromkeys(item.base for item in found.values())),
         "chains": chains,
         "chain_headings": CHAIN_HEADINGS,
         "chain_notes": chain_notes(chains),
@@ -315,15 +335,11 @@ def _legend(findings: Findings) -> list[LegendEntry]:
     ]
 
 
-def _static_charts(panels: tuple[chart_parts.Chart, ...]) -> dict[str, Any]:
-    """The first charts as SVG, for a reader without scripts."""
+def _pictures(charts: Iterable[chart_parts.Chart]) -> dict[str, Any]:
     import markupsafe
 
-    drawn = {}
-    for item in panels[:_STATIC_CHARTS_MAX]:
-        spec = item.spec | {"width": _STATIC_WIDTH, "autosize": "pad", "config": chart_parts.CONFIG}
-        drawn[item.id] = markupsafe.Markup(svg_of(spec))  # noqa: S704  (Vega escapes its text)
-    return drawn
+    # S704: it is written from a tree, which escapes.
+    return {one.id: markupsafe.Markup(picture(one.id, one.spec)) for one in charts}  # noqa: S704
 
 
 def _every_metric(cell: Cell, si: bool) -> list[tuple[str, str, tables.Measure]]:

@@ -252,7 +252,6 @@ def _cause_json(cause: CauseNamed) -> dict[str, Any]:
 
 
 PICTURES_MAX = 6  # a result may have hundreds of cells, and most of them are bound alike
-_STILL_MAX = 2
 _LINES_MAX = 40  # in reports that are no page
 _NOTE = (
     "The limit is the lowest of what a link, the device or the queue depth allows. The percentage of a cause"
@@ -300,15 +299,12 @@ def bounds_section(cells: Sequence[CellDiagnosed]) -> Section | None:
 
 
 def _pictures(pictured: Sequence[CellDiagnosed], every: int) -> tuple[Panels, ...]:
-    """Without scripts the first are drawn, and the others said: to draw one takes a tenth of a second."""
     if not pictured:
         return ()
     some = f" {len(pictured)} of {every} cells are shown, at least one for each cause."
     some = some if len(pictured) < every else ""
     chains = tuple(_chain(place, one) for place, one in enumerate(pictured))
-    first, others = chains[:_STILL_MAX], chains[_STILL_MAX:]
-    drawn = Panels((first,), "The I/O path of a cell, part by part", _PICTURES + some, still=True)
-    return (drawn, *([Panels((others,), "The I/O paths of more cells")] if others else ()))
+    return (Panels((chains,), "The I/O path of a cell, part by part", _PICTURES + some),)
 
 
 def _pictured(cells: Sequence[CellDiagnosed]) -> list[CellDiagnosed]:

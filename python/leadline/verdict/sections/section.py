@@ -74,7 +74,7 @@ def stages_section(
 ) -> Section:
     """Its tables below the chart, where any stage took a time; `note` says what the chart shows."""
     drawn = any(span.end_s > 0 for span in spans)
-    chart = (Panels(((StageBars("stages", spans),),), note=note, legend=True, still=True),) if drawn else ()
+    chart = (Panels(((StageBars("stages", spans),),), note=note, legend=True),) if drawn else ()
     document = {"tables": tables, "points": [], "models": [], "stages": spans}
     return Section(
         name="copies",
@@ -159,13 +159,12 @@ class Facts:
 
 @dataclass(frozen=True)
 class Panels:
-    """Charts in rows of panels. `legend`: with the targets' colours; `still`: drawn without scripts, too."""
+    """Charts in rows of panels. `legend`: with the targets' colours."""
 
     rows: tuple[tuple[Chart, ...], ...]
     title: str = ""
     note: str = ""
     legend: bool = False
-    still: bool = False
 
 
 Part = Words | FigureTable | TextTable | Facts | Panels
@@ -175,7 +174,7 @@ Part = Words | FigureTable | TextTable | Facts | Panels
 class Section:
     """A part of a report. `name` is its anchor on the page and, without `json`, its key in JSON.
 
-    `short` is its name in the contents of the page: its title where it has none, nothing where that is empty.
+    `short` is its name where the titles of several are the same: its title where it has none.
     `json` are keys of `show --json` with their values, where they are not made from the parts. `leads`: on
     the page it stands before sections that do not. `page_only`: what it says is elsewhere in reports that are
     no page. `in_csv` is False where the figures are those of cells, which are rows already.
@@ -193,7 +192,7 @@ class Section:
 
     @property
     def entry(self) -> str:
-        """How the contents of the page call it."""
+        """Its name beside others of the same title."""
         return self.title if self.short is None else self.short
 
     @property

@@ -34,7 +34,7 @@ def sweeps_section(found: Sequence[SweepFound]) -> Section | None:
     parts: list[Part] = [sweeps_table(found)]
     charts = tuple((knee_map(place, one),) for place, one in enumerate(found) if one.knee is not None)
     if charts:
-        parts.append(Panels(charts, note=_MAP_NOTE, still=True))
+        parts.append(Panels(charts, note=_MAP_NOTE))
     for one in found:
         parts += [_in_letters(one), _measured_table(one)]
     known = {"sweeps": [_as_json(one) for one in found]}

@@ -189,12 +189,12 @@ def _charts(points: Sequence[ApplicationPoint], models: Sequence[ApplicationMode
             for one in models
         )
         lines = GrowthLines("copies-0", "Run time by number of runs", _AT_ONCE, measured, curves)
-        yield Panels(((lines,),), note=_RUN_TIME_NOTE, legend=True, still=True)
+        yield Panels(((lines,),), note=_RUN_TIME_NOTE, legend=True)
     every = [_share_bars(points, series) for series in dict.fromkeys(point.series for point in points)]
     known = [bars for bars in every if any(bar.parts for bar in bars.bars)]
     if known:
         charts = tuple(replace(bars, name=f"shares-{place}") for place, bars in enumerate(known))
-        yield Panels((charts,), title="Where the run time went", note=_SHARES_NOTE, still=True)
+        yield Panels((charts,), title="Where the run time went", note=_SHARES_NOTE)
 
 
 def _growth_point(point: ApplicationPoint) -> GrowthPoint:
