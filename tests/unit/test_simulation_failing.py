@@ -65,6 +65,20 @@ def test_what_an_osd_held_moves_and_takes_its_bytes_over_the_rate():
     assert after.ends_s is None
 
 
+# Busy clusters that lose a host. Most did not settle while recovery started below its fixed rate.
+@needs_crush
+@pytest.mark.parametrize("kind", ["hdd", "ssd", "nvme"])
+@pytest.mark.parametrize(("rw", "protection"), [("write", "3"), ("randwrite", "4+2"), ("read", "4+2")])
+def test_a_busy_cluster_that_loses_a_host_has_steady_rates_in_every_phase(kind, rw, protection):
+    users = tuple(f"user{number}" for number in range(10))
+    small = cluster(9, kind)
+    busy = replace(small, above={**small.above, **dict.fromkeys(users, "core")}, clients=users)
+    work = parse_work(f"rw={rw},iodepth=64,groups=2048,protection={protection}", 1)
+    found = failure(busy, [work], catalogue(), (0, 1), RecoveryAsked(20 * TB), draws=0)
+    assert [one.name for one in found] == ["down", "recovery", "after"]
+    assert all(one.found.predicted[0].operations_s > 0 for one in found)
+
+
 @needs_crush
 def test_clients_get_less_while_all_recovers_and_more_backfills_or_a_profile_shorten_it():
     few = phases(backfills=1, profile="high_client_ops")

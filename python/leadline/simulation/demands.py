@@ -137,9 +137,7 @@ def _balanced(
         slope = (way * spread * arrive / left**2) @ part.T / seconds[:, None]
         return np.log(windows / seconds) - logs, slope + np.eye(len(logs))
 
-    rates = windows / (delay + way.sum(axis=1))
-    fullest = float((counts * rates[:, None] * load).sum(axis=0).max(initial=0.0))
-    logs = np.log(rates * min(1.0, 0.5 / max(fullest, 1e-300)))
+    logs = np.log(_start(windows, delay, load, way, counts))
     off, slope = look(logs)
     for _ in range(ROUNDS):
         if np.abs(off).max() < SETTLED:
@@ -153,6 +151,27 @@ def _balanced(
             break
         logs, off = logs + part * step, nearer
     return np.exp(logs), float(np.abs(off).max())
+
+
+def _start(
+    windows: np.ndarray, delay: np.ndarray, load: np.ndarray, way: np.ndarray, counts: np.ndarray
+) -> np.ndarray:
+    """Rates to start from: every station has room.
+
+    A demand that waits nowhere, such as recovery, has a fixed rate and starts there. From a lower rate,
+    Newton's first step moves it all the way, past what the queues of the others allow, and is halved until
+    nothing moves. The others start with half of the room that is left.
+    """
+    rates: np.ndarray = windows / (delay + way.sum(axis=1))
+    fixed: np.ndarray = np.logical_not(way.any(axis=1))
+    used = counts * rates[:, None] * load
+    held, rising = used[fixed].sum(axis=0), used[~fixed].sum(axis=0)
+    if (held >= 1).any():  # more than a station can do: the shares hold it
+        fixed[:] = False
+        held, rising = np.zeros_like(held), used.sum(axis=0)
+    shrink = float(np.min(0.5 * (1 - held[rising > 0]) / rising[rising > 0], initial=1.0))
+    rates[~fixed] *= shrink
+    return rates
 
 
 def _bound(
