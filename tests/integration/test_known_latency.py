@@ -167,3 +167,16 @@ def test_a_target_that_became_read_only_is_named(tmp_path: Path, engine: str) ->
     assert (error["errno"], error["file"]) == (errno.EROFS, str(place / "data.0.0"))
     assert reads["state"] == "complete"
     assert (caught.value.errno, str(caught.value.filename)) == (errno.EROFS, str(place / "other.0.0"))
+
+
+@pytest.mark.parametrize("engine", ["psync", "io_uring"])
+def test_an_operation_longer_than_ramp_and_runtime_is_measured(slow: SlowMount, engine: str) -> None:
+    """A row that is too slow for its runtime is the worst of a comparison, and must not be lost."""
+    slow.rules(write_ms=400, servers=1)
+    size = 4 << 20
+    options = {"rw": "write", "bs": size, "engine": engine, "time_based": True, "iodepth": 1}
+    times = {"ramp_time_ns": 100 * MS_NS, "runtime_ns": 200 * MS_NS}
+    summary, _ = trial(slow, size // BLOCK, **options, **times)
+    measured = summary["directions"]["write"]
+    assert measured["operations"] >= 1
+    assert summary["measured_ns"] > times["runtime_ns"]

@@ -9,7 +9,7 @@ import pytest
 from builders import cell, trial_row
 from rich.console import Console
 
-from leadline.cli.measure.progress import Live, Plain, Quiet, TimeLeft
+from leadline.cli.measure.progress import Live, Plain, Quiet, TimeLeft, row_words
 from leadline.plan.model import Plan, Trial
 from leadline.study.target import Target
 
@@ -82,3 +82,8 @@ def test_a_log_says_how_much_is_left_with_each_trial() -> None:
     assert second.startswith("[1/2] block 1 a.randread_4k: ")
     assert second.endswith(" left)")
     assert not last.endswith("left)")
+
+
+def test_a_trial_in_which_no_operation_ended_says_so() -> None:
+    done = trial_row(state="complete", measured_ns=6_530_000_000, read_bytes=0, read_operations=0)
+    assert row_words(done, "io") == "no operation finished in 6.53 s"

@@ -130,7 +130,7 @@ def forms_of(answer: StudyAnswer) -> Iterator[ScreenTable]:
     leading = tuple(one for one in answer.figures if one.leads)
     for figures in (answer.figures, leading) if leading != answer.figures else (leading,):
         grid = _grid(figures, answer.against)
-        yield from (shape(grid) for shape in (_long, _beside, _stacked, _listed))
+        yield from (shape(grid) for shape in (_long, _beside, _listed, _stacked))
     grid = _grid(leading, answer.against)
     held = any(one.comparison for one in grid.shown)
     entries = (_ratio_or_value,) if held else (value_words,)
@@ -140,7 +140,7 @@ def forms_of(answer: StudyAnswer) -> Iterator[ScreenTable]:
     for works in range(len(grid.works), 0, -1):
         for targets in range(count, 0, -1) if works <= 1 else (count, 10, 6, 4):
             smaller = _cut(grid, works, targets)
-            shapes = (_long, _beside, _stacked, _listed)
+            shapes = (_long, _beside, _listed, _stacked)
             yield from (shape(smaller) for shape in shapes)
             yield from (_split(smaller, entry, across) for across in (7, 6, 5) for entry in entries)
 

@@ -209,7 +209,7 @@ class Live(Quiet):
             last_ns, last_bytes = 0, 0
         rate = (count - last_bytes) * 1e9 / max(now_ns - last_ns, 1)
         self._last = (phase, now_ns, count)
-        figure = f"{phase} {show(rate)}"
+        figure = f"{phase} {show(rate)}" if count else f"{phase}, no operation finished yet"
         self._bars.update(self._trial, completed=float(message["share"]), figure=figure)
 
     def finished(self, row: TrialRow) -> None:
@@ -236,4 +236,6 @@ def row_words(row: TrialRow, kind: str) -> str:
         return figures
     count = row.read_bytes + row.write_bytes
     operations = row.read_operations + row.write_operations
+    if not operations:
+        return f"no operation finished in {units.format_number(seconds)} s"
     return f"{units.format_rate(count / seconds)}, {units.format_iops(operations / seconds)}"

@@ -19,7 +19,7 @@ from leadline.analysis.metrics import (
 )
 from leadline.plan.model import PlannedCell
 from leadline.store.tables import LatencyRow, TrialRow
-from leadline.units import format_size
+from leadline.units import format_number, format_size
 from leadline.verdict.interface import JudgedWork, OwnCells, WithinTarget
 from leadline.verdict.model import CellShown
 from leadline.verdict.sections.section import Section, TextTable
@@ -65,9 +65,6 @@ def _ways(judged: list[dict[str, Any]]) -> Iterator[str]:
         yield from (f"through {look['target']} {look['past']}" for look in found["looks"])
 
 
-_NOTHING = "no operation was completed in the measured interval"
-
-
 def io_metrics(trial: TrialRow, latency: Sequence[LatencyRow], *, open_loop: bool) -> Measured:
     """Every metric of one trial. Of an open loop, latencies count from when an operation was to begin."""
     seconds = trial.measured_ns / 1e9
@@ -77,7 +74,8 @@ def io_metrics(trial: TrialRow, latency: Sequence[LatencyRow], *, open_loop: boo
     }
     used = [name for name, (_, operations) in amounts.items() if operations]
     if seconds <= 0 or not used:
-        return nothing_done(("bandwidth", "iops"), _NOTHING)
+        why = f"none finished in {format_number(seconds)} s" if seconds > 0 else "nothing was measured"
+        return nothing_done(("bandwidth", "iops"), why)
     values: dict[str, float] = {}
     reasons: dict[str, str] = {}
     for name in used if len(used) > 1 else ():
