@@ -22,16 +22,16 @@ def test_a_gate_decides_the_exit_code(leadline: Command, study: Path, target: Pa
     fails = f"a.seqwrite_64k.iops < 1{'0' * 60}"
     done = leadline(*run, "--fail-if", fails)
     assert done.returncode == 4, done.stderr
-    assert f"gate FAILED: {fails} is true" in done.stderr
+    assert f"\u2717 FAILED: {fails} is true" in done.stderr
     holds = leadline("show", str(out), "--fail-if", f"a.seqwrite_64k.iops < 0.{'0' * 60}1")
     assert_measured(holds, out, CACHED)
-    assert re.search(r"gate ok: .* is false\n  a.seqwrite_64k.iops: [0-9,.]+ IOPS", holds.stderr)
+    assert re.search(r"\u2713 ok: .* is false \([0-9,.]+ IOPS", holds.stderr)
     bandwidth = show(leadline, out)["cells"][1]["metrics"]["iops"]["value"]
     undecided = ("show", str(out), "--fail-if", f"a.seqwrite_64k.iops < {bandwidth:.3f}")
     usable = holds.returncode == 0
     open_ = leadline(*undecided)
     assert open_.returncode == (5 if usable else 3), open_.stderr
-    assert "gate inconclusive (not allowed)" in open_.stderr
+    assert "? inconclusive (not allowed)" in open_.stderr
     assert leadline(*undecided, "--allow-undecided").returncode == holds.returncode
     shown = leadline("show", str(out), "--json", "--fail-if", fails)
     assert shown.returncode == 4

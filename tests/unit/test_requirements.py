@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -9,10 +11,11 @@ import pytest
 
 from leadline.analysis.cells import CellTable
 from leadline.analysis.metrics import Measured
-from leadline.cli.gate_options import AskedGates
+from leadline.cli.gate_options import AskedGates, required_of, say_required
 from leadline.errors import ResultError, SpecError
 from leadline.study.library import load_study
 from leadline.study.study import expand
+from leadline.verdict.codes.catalogue import catalogue
 from leadline.verdict.limits import (
     requirement_line,
     requirement_statements,
@@ -22,8 +25,10 @@ from leadline.verdict.model import Cell, Code, JudgedRequirement, Quantity, Stat
 from leadline.verdict.requirements import (
     MeasuredCells,
     Requirements,
+    is_condition,
     judge_requirements,
     parse_limit,
+    parse_requirement,
     read_requirements,
 )
 
@@ -345,3 +350,63 @@ def test_the_example_is_of_works_that_the_built_in_studies_have() -> None:
     works += [work.name for work in expand(load_study("metadata", {}, cpus=2))]
     for name, one in asked.requirements.items():
         assert [work for work in works if one.is_of("rep", work)], name
+
+
+def busy(code: str, **metrics: Quantity) -> Cell:
+    """A cell with one doubt."""
+    own = cell("a.busy", "DOUBTFUL", **metrics)
+    return replace(own, validity=Validity("DOUBTFUL", (catalogue()[code].fire("seen"),)))
+
+
+@pytest.mark.parametrize(
+    ("code", "body", "met"),
+    [
+        ("other_load", "metric: bandwidth, at_least: 66 MB/s", True),  # may only be faster
+        ("cached_reads", "metric: bandwidth, at_least: 66 MB/s", None),
+        ("cached_reads", "metric: bandwidth, at_least: 900 MB/s", False),
+        ("other_load", "metric: bandwidth, at_least: 900 MB/s", None),
+        ("other_load", "metric: latency_mean, at_most: 9ms", True),
+        ("cached_reads", "metric: latency_mean, at_most: 9ms", None),
+        ("few_blocks", "metric: bandwidth, at_least: 66 MB/s", True),  # its interval holds what scatters
+        ("level_shift", "metric: bandwidth, at_least: 66 MB/s", None),
+    ],
+)
+def test_a_doubt_that_cannot_change_a_verdict_does_not(code: str, body: str, met: bool | None) -> None:
+    own = busy(code, bandwidth=rate(280e6, 270e6, 290e6), latency_mean=rate(4e6, 3e6, 5e6, "ns"))
+    assert judge(f"r: {{work: busy, {body}}}", cells=(own,)).met is met
+
+
+def test_a_requirement_in_a_line_is_that_of_a_file() -> None:
+    found = parse_requirement(" a.read.bandwidth >= 66 MB/s per process ")
+    (written,) = read(
+        "r: {target: a, work: read, metric: bandwidth, at_least: 66 MB/s per process}"
+    ).requirements.values()
+    assert found == written
+    assert parse_requirement("all.read.latency_p99<=4ms").at_most == "4ms"
+    assert is_condition("a.b.iops >= 5")
+    assert not is_condition("asked.yaml")
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("a.b.iops > 5", "> is none of >= and <="),
+        ("iops >= 5", "no requirement"),
+        ("a.b.iop >= 5", "no metric is called 'iop'"),
+        ("a.b.iops >= 5ms", "'5ms' is no figure of iops"),
+        ("a.b.iops >= ", "not a figure"),
+    ],
+)
+def test_a_line_that_cannot_be_read_is_refused(text: str, said: str) -> None:
+    with pytest.raises(SpecError, match=re.escape(said)):
+        parse_requirement(text)
+
+
+def test_what_was_measured_stands_behind_the_mark(capsys: pytest.CaptureFixture[str]) -> None:
+    lines = ("a.read.iops >= 500", "a.read.iops <= 500")
+    asked = required_of(lines)
+    assert asked is not None
+    say_required(judge_requirements(asked, MeasuredCells(CELLS, {}, {}, 0.05)))
+    said = capsys.readouterr().err.splitlines()
+    assert said[0].startswith("\u2713 requirement met: a.read.iops >= 500: 3,000,000 IOPS (")
+    assert said[1].startswith("\u2717 requirement NOT MET: a.read.iops <= 500: 3,000,000 IOPS (")

@@ -28,9 +28,17 @@ if TYPE_CHECKING:
 PLAIN_ERRORS = "leadline-plain"
 EXIT_READER_LEFT = 141  # as by SIGPIPE: 0 would be a pass that nobody checked
 # What leadline itself prints beyond ASCII, for a locale that lacks it.
-_PLAIN = {"…": "...", NO_VALUE: "-", "±": "+-", "µ": "u", "→": "->", "─": "-", "━": "-"} | dict(
-    zip("▁▂▃▄▅▆▇█", "12345678", strict=True)
-)
+_PLAIN = {
+    "…": "...",
+    NO_VALUE: "-",
+    "±": "+-",
+    "µ": "u",
+    "→": "->",
+    "─": "-",
+    "━": "-",
+    "\u2713": "+",
+    "\u2717": "x",
+} | dict(zip("▁▂▃▄▅▆▇█", "12345678", strict=True))
 
 
 class StandardStream(io.FileIO):

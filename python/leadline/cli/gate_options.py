@@ -16,7 +16,7 @@ import click
 
 from leadline.cli.console import echo
 from leadline.cli.main import EXIT_GATE, EXIT_GOOD, EXIT_INVALID, EXIT_UNDECIDED
-from leadline.cli.options import AskedPath, RenamedOption
+from leadline.cli.options import RenamedOption
 from leadline.errors import SpecError, UsageError
 
 if TYPE_CHECKING:
@@ -28,23 +28,42 @@ if TYPE_CHECKING:
 
 
 def require_option(words: str) -> Callable[[_Function], _Function]:
-    """`--require FILE` (parameter `require`); `words` say what comes of it."""
+    """`--require`, repeatable (parameter `require`): a file or a condition; `words` say what comes of it."""
 
     def decorate(function: _Function) -> _Function:
         return click.option(
             "--require",
-            type=AskedPath(dir_okay=False),
-            metavar="FILE",
-            help=f"Check the result against these requirements. {words}",
+            multiple=True,
+            metavar="FILE|CONDITION",
+            help="Check the result against the requirements of a file, or against one, for example "
+            f"'ceph.randread_4k.iops >= 500'. {words}",
         )(function)
 
     return decorate
 
 
-def required_of(path: Path | None) -> Requirements | None:
-    """What a file asks of a result. Raises SpecError that names its line and key."""
-    if path is None:
+def required_of(asked: Sequence[str]) -> Requirements | None:
+    """What a file and conditions ask of a result, all of it. Raises SpecError that names its line and key."""
+    if not asked:
         return None
+    from leadline.verdict.requirements import (
+        REQUIREMENTS_FORMAT,
+        Requirements,
+        is_condition,
+        parse_requirement,
+    )
+
+    lines = {text.strip(): parse_requirement(text) for text in asked if is_condition(text)}
+    files = [text for text in asked if not is_condition(text)]
+    if len(files) > 1:
+        raise UsageError("--require names two files", "put the requirements into one")
+    if not files:
+        return Requirements(format=REQUIREMENTS_FORMAT, requirements=lines)
+    found = _required_file(Path(files[0]))
+    return found.model_copy(update={"requirements": {**found.requirements, **lines}})
+
+
+def _required_file(path: Path) -> Requirements:
     found = read_required(path)
     if not found.requirements:
         raise SpecError(
@@ -96,22 +115,28 @@ def check_required(asked: Requirements | None, plan: Plan, say: Callable[[str], 
 
 
 def say_required(found: Iterable[JudgedRequirement]) -> None:
-    """Each that is not met or undecided, on standard error, as gates are."""
+    """Each with a mark and what was measured, on standard error, as gates are."""
     from leadline.units import printable
     from leadline.verdict.limits import deciding
+    from leadline.verdict.requirements import is_condition
 
     for one in found:
-        why, decides = one.why, one.decides
-        if one.met is not True and one.figures:
+        seen, why, decides = "", one.why, one.decides
+        if one.figures:
             telling = deciding(one)
-            why = f"{telling.figure} of {', '.join(telling.cells)}: {telling.why or telling.seen}"
-            decides = telling.decides
-        words = {True: "met", False: "NOT MET", None: "inconclusive"}[one.met]
-        echo(f"requirement {words}: {one.name}, {printable(one.asked)}", err=True)
-        if one.met is not True:
-            echo(f"  {printable(why)}", err=True)
-            if decides:
-                echo(f"  {printable(decides)}", err=True)
+            seen, why, decides = telling.seen, telling.why, telling.decides
+            if len(one.figures) > 1 or not is_condition(one.name):
+                seen = f"{telling.figure} of {', '.join(telling.cells)} is {seen}" if seen else ""
+        mark, words = {True: ("\u2713", "met"), False: ("\u2717", "NOT MET"), None: ("?", "inconclusive")}[
+            one.met
+        ]
+        name = one.name if is_condition(one.name) else f"{one.name}, {one.asked}"
+        echo(
+            f"{mark} requirement {words}: {printable(name)}{f': {printable(seen)}' if seen else ''}", err=True
+        )
+        for text in (why, decides) if one.met is not True else ():
+            if text:
+                echo(f"  {printable(text)}", err=True)
 
 
 def verdicts_of(found: Sequence[JudgedRequirement]) -> list[bool | None]:
@@ -182,14 +207,12 @@ class AskedGates:
         allowed = "allowed" if self.allow_undecided else "not allowed"
         for outcome in outcomes:
             if outcome.fails is None:
-                echo(f"gate inconclusive ({allowed}): {outcome.text} is neither true nor false", err=True)
+                said = f"? inconclusive ({allowed}): {outcome.text} is neither true nor false"
             elif outcome.fails:
-                echo(f"gate FAILED: {outcome.text} is true", err=True)
+                said = f"\u2717 FAILED: {outcome.text} is true"
             else:
-                echo(f"gate ok: {outcome.text} is false", err=True)
-            if outcome.fails is not False or len(outcome.evidence) <= _OK_LINES_MAX:
-                for line in outcome.evidence:
-                    echo(f"  {line}", err=True)
+                said = f"\u2713 ok: {outcome.text} is false"
+            _say_outcome(said, outcome)
         say_required(required)
         truths = [*(outcome.fails for outcome in outcomes), *verdicts_of(required)]
         if True in truths:
@@ -197,6 +220,18 @@ class AskedGates:
         if state in ("INVALID", "NOT_RUN"):
             return EXIT_INVALID
         return EXIT_UNDECIDED if None in truths and not self.allow_undecided else EXIT_GOOD
+
+
+def _say_outcome(said: str, outcome: GateOutcome) -> None:
+    """In one line where one value is why, else each value in a line."""
+    only = outcome.evidence[0].partition(": ") if len(outcome.evidence) == 1 else None
+    if only and only[0] in outcome.text:
+        echo(f"{said} ({only[2]})", err=True)
+        return
+    echo(said, err=True)
+    if outcome.fails is not False or len(outcome.evidence) <= _OK_LINES_MAX:
+        for line in outcome.evidence:
+            echo(f"  {line}", err=True)
 
 
 def parse_gates(texts: Sequence[str], *, allow_undecided: bool) -> AskedGates:

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 _NOTE = (
     "Met: the whole 95 % interval fulfils what is asked; not met: none of it does. Inconclusive: it lies on"
-    " both sides, there is none, or a cell is not VALID."
+    " both sides, there is none, or a doubt about a cell could change the verdict."
 )
 _ORDER = (False, None, True)
 _NAMED = 5

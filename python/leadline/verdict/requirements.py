@@ -24,6 +24,7 @@ from leadline.analysis.cells import CellTable, compare_cells
 from leadline.errors import ResultError, SpecError
 from leadline.sizing.request import AskedSizing, MetadataNeed, Pool, Population, Switched, WorkFrom
 from leadline.units import NS_PER_S, format_quantity, printable
+from leadline.verdict.codes.catalogue import catalogue
 from leadline.verdict.gates import Truth, all_of, any_of, judge_quantity
 from leadline.verdict.kinds import known_metrics, metric_kind
 from leadline.verdict.model import (
@@ -154,7 +155,7 @@ def _figure(cells: tuple[Cell, ...], figure: str, bound: AskedBound, quantity: Q
         return replace(found, why=f"{quantity.unit or 'a share'} is not what {bound.limit.text} is")
     met, seen = _held(quantity, bound, limit)
     found = replace(found, seen=seen)
-    if state == "DOUBTFUL":
+    if state == "DOUBTFUL" and (met is None or _could_differ(cells, bound, met)):
         return replace(found, why=_doubt(cells), decides=_remedy(cells))
     if quantity.low is None:
         more = f"--blocks {_ENOUGH_BLOCKS}"
@@ -163,6 +164,16 @@ def _figure(cells: tuple[Cell, ...], figure: str, bound: AskedBound, quantity: Q
         why = f"the interval lies on both sides of {bound.limit.text}"
         return replace(found, why=why, decides=_blocks_that_decide(quantity, limit))
     return replace(found, met=met)
+
+
+def _could_differ(cells: Sequence[Cell], bound: AskedBound, met: bool) -> bool:
+    """Whether a doubt could change the verdict: what is met stays met where the value may only be too bad."""
+    if bound.over:
+        return True
+    asks_good = (bound.operator == ">=") == metric_kind(bound.metric).higher_is_better
+    harmless = {"scatters", "lowers" if met == asks_good else "raises"}
+    codes = (code for cell in cells for code in cell.validity.codes if code.state == "DOUBTFUL")
+    return any(catalogue()[code.code].moves not in harmless for code in codes)
 
 
 def _held(quantity: Quantity, bound: AskedBound, limit: float) -> tuple[Truth, str]:
@@ -472,6 +483,36 @@ _RENAMED: Mapping[Path, str] = {
     ("requirements", "*", "figures"): "metrics",
     ("sizing", "clients", "*", "work"): "workload",
 }
+_CONDITION = re.compile(
+    r"\s*(?P<target>[^.\s<>=]+)\.(?P<work>[^\s<>=]+)\.(?P<metric>[a-z][a-z0-9_]*)\s*(?P<order>[<>]=?|[!=]=)"
+    r"\s*(?P<limit>.*?)\s*"
+)
+_CONDITION_HELP = "write TARGET.WORK.METRIC >= VALUE or <= VALUE, for example 'ceph.randread_4k.iops >= 500'"
+
+
+def is_condition(text: str) -> bool:
+    """Whether it is a requirement itself, and not the name of a file of them."""
+    return any(order in text for order in "<>=")
+
+
+def parse_requirement(text: str) -> Requirement:
+    """`ceph.randread_4k.iops >= 500`: a requirement in a line. Raises SpecError."""
+    found = _CONDITION.fullmatch(text)
+    if found is None:
+        raise SpecError(f"--require {text!a}: no requirement", _CONDITION_HELP)
+    if found["order"] not in (">=", "<="):
+        raise SpecError(f"--require {text!a}: {found['order']} is none of >= and <=", _CONDITION_HELP)
+    bound = "at_least" if found["order"] == ">=" else "at_most"
+    target = "*" if found["target"] == "all" else found["target"]
+    asked = {"target": target, "work": found["work"], "metric": found["metric"], bound: found["limit"]}
+    try:
+        return Requirement.model_validate(asked)
+    except ValidationError as error:
+        said = error.errors()[0]
+        why = str(said["msg"]).removeprefix("Value error, ")
+        raise SpecError(f"--require {text!a}: {why}", _CONDITION_HELP) from None
+
+
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,59}")
 
 

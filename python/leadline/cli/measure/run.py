@@ -164,7 +164,7 @@ def command(
     until: str | None,
     budget: str | None,
     hosts: HostsOptions,
-    require: Path | None,
+    require: tuple[str, ...],
     gates: AskedGates,
     quiet: bool,
 ) -> int:

@@ -38,7 +38,7 @@ PAGE = "report.html"  # where a page goes that would be printed on a terminal
 @click.option("--redact", is_flag=True, help="Replace hosts, paths and command lines.")
 @require_option("The report begins with them.")
 def command(
-    directory: Path, form: str, out: Path | None, base: str | None, redact: bool, require: Path | None
+    directory: Path, form: str, out: Path | None, base: str | None, redact: bool, require: tuple[str, ...]
 ) -> None:
     """Write a report of the result in DIRECTORY, from its files alone.
 

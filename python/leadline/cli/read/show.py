@@ -32,7 +32,7 @@ def command(
     as_json: bool,
     base: str | None,
     redact: bool,
-    require: Path | None,
+    require: tuple[str, ...],
     gates: AskedGates,
 ) -> int:
     """Show the result in DIRECTORY on one screen: question, answer, table, doubts, next steps.
