@@ -17,6 +17,7 @@ from typing import Any
 import psutil
 import pytest
 
+from leadline.hosts.agent.copying import carried
 from leadline.hosts.worker_rpc import remote
 from leadline.hosts.workers.calls import Crew
 from leadline.hosts.workers.request import HostAsked
@@ -306,3 +307,163 @@ def test_a_copy_that_is_broken_off_leaves_nothing(bare: Bare) -> None:
         process.kill()
     package.close()
     wait_until_empty(bare.temporary)
+
+
+# -- hosts that have an SSH server, and nothing else -----------------------------------------------------
+
+without_agent = pytest.mark.skipif(not carried(), reason="needs an agent: make setup, or LEADLINE_AGENT")
+
+
+@dataclass(frozen=True)
+class AgentSite:
+    """Two hosts without leadline, where the agent is copied, and where their tables are kept here."""
+
+    site: Site
+    temporary: Path
+    state: Path
+
+    def words(self, *arguments: object) -> list[str]:
+        return command_line("run", *map(str, arguments))
+
+    @property
+    def environment(self) -> dict[str, str]:
+        return {**os.environ, "XDG_STATE_HOME": str(self.state), "TMPDIR": str(self.site.directory)}
+
+    def hosts(self) -> Path:
+        bare = "{address: 127.0.0.1, python: /nonexistent}"
+        return self.site.hosts(f"alpha: {bare}", f"beta: {bare}")
+
+    def begin(self, out: Path, target: Path, *more: str) -> subprocess.Popen[str]:
+        words = self.words(self.site.study, "--target", f"here={target}", "-o", out, "--hosts", self.hosts())
+        return subprocess.Popen(
+            [*words, *more],
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            text=True,
+            env=self.environment,
+        )
+
+    def leadline(self, *arguments: object) -> subprocess.CompletedProcess[str]:
+        words = command_line(*map(str, arguments))
+        return subprocess.run(
+            words, capture_output=True, text=True, timeout=LONG_S, check=False, env=self.environment
+        )
+
+    def processes(self, name: str) -> list[psutil.Process]:
+        """Agents there (`leadline-agent`), or what stands for a host here (`leadline.hosts.agent.proxy`)."""
+        found = []
+        for process in psutil.process_iter():
+            with suppress(psutil.Error):
+                places = (process.environ().get("XDG_STATE_HOME", ""), process.environ().get("TMPDIR", ""))
+                ours = any(one.startswith(str(self.site.directory)) for one in places)
+                if ours and any(name in word for word in process.cmdline()[:5]):
+                    found.append(process)
+        return found
+
+    def require_nothing_left(self, target: Path) -> None:
+        wait_until_empty(self.temporary)
+        wait_until_empty(target)
+        assert not list(self.site.directory.glob("leadline-host-*"))
+        assert not list(self.state.glob("leadline/hosts/*"))
+
+
+@pytest.fixture
+def agent_site(tmp_path: Path) -> Iterator[AgentSite]:
+    study, temporary = tmp_path / "study.yaml", tmp_path / "there"
+    study.write_text(STUDY)
+    temporary.mkdir()
+    with ssh_server(tmp_path, variables=f"TMPDIR={temporary}") as port:
+        yield AgentSite(Site(tmp_path, port, study), temporary, tmp_path / "kept")
+
+
+@without_agent
+def test_a_study_on_hosts_without_leadline(agent_site: AgentSite, target: Path) -> None:
+    out = agent_site.site.directory / "out"
+    with agent_site.begin(out, target) as process:
+        _, errors = process.communicate(timeout=LONG_S)
+    assert process.returncode in (0, 3), errors
+    assert errors.count("no leadline on alpha, beta: its agent runs there") == 1
+    rows = list(open_result(out).trials())
+    assert [(row.hosts, row.state) for row in rows] == [(2, "complete")] * 2
+    assert {host["agent"] for host in open_result(out).manifest["hosts"]} == {"yes"}
+    agent_site.require_nothing_left(target)
+
+
+@without_agent
+def test_a_command_that_is_killed_leaves_nothing_on_hosts_without_leadline(
+    agent_site: AgentSite, target: Path
+) -> None:
+    out = agent_site.site.directory / "out"
+    with agent_site.begin(out, target) as process:
+        wait_for_event(out, "trial_finished", LONG_S)
+        process.kill()
+    wait_until_empty(agent_site.temporary)
+    wait_until_empty(target)
+    resumed = agent_site.leadline("run", "--resume", out)
+    assert resumed.returncode in (0, 3), resumed.stderr
+    assert [row.hosts for row in open_result(out).trials()] == [2, 2]
+    agent_site.require_nothing_left(target)
+
+
+@without_agent
+def test_an_agent_that_is_killed_is_copied_again_and_its_files_go(
+    agent_site: AgentSite, target: Path
+) -> None:
+    out = agent_site.site.directory / "out"
+    with agent_site.begin(out, target, "--lost", "retry", "--set", "defaults.runtime=3s") as process:
+        wait_for_event(out, "trial_started", LONG_S)
+        agents = [one for one in agent_site.processes("leadline-agent") if "serve" in one.cmdline()]
+        agents[0].send_signal(signal.SIGKILL)
+        _, errors = process.communicate(timeout=LONG_S)
+    assert process.returncode in (0, 3), errors
+    assert "is lost: its SSH connection ended with exit code 137" in errors
+    assert "host_back" in (out / "events.jsonl").read_text()
+    assert [(row.hosts, row.state) for row in open_result(out).trials()] == [(2, "complete")] * 2
+    agent_site.require_nothing_left(target)
+
+
+@without_agent
+def test_what_a_host_that_was_lost_left_is_undone_by_another_agent(
+    agent_site: AgentSite, target: Path
+) -> None:
+    out = agent_site.site.directory / "out"
+    with agent_site.begin(out, target, "--set", "defaults.runtime=60s") as process:
+        wait_for_event(out, "trial_started", LONG_S)
+        process.kill()
+        for one in agent_site.processes("leadline.hosts.agent.proxy"):
+            one.kill()
+    wait_until_empty(agent_site.temporary)
+    assert len(list(target.iterdir())) == 2
+    undone = agent_site.leadline("undo", out)
+    assert undone.returncode == 0, undone.stderr
+    for place in agent_site.site.directory.glob("leadline-host-*"):
+        shutil.rmtree(place)  # of those that were killed, as what /tmp keeps of any program
+    agent_site.require_nothing_left(target)
+
+
+@without_agent
+def test_a_workload_that_needs_python_there_is_refused_before_anything_starts(
+    agent_site: AgentSite, target: Path
+) -> None:
+    out = agent_site.site.directory / "out"
+    study = agent_site.site.directory / "programs.yaml"
+    study.write_text("format: leadline.study/1\nworkloads:\n  program: {command: ['true']}\n")
+    asked = ("--target", f"here={target}", "--hosts", agent_site.hosts())
+    done = agent_site.leadline("run", study, *asked, "-o", out)
+    assert done.returncode == 2, done.stderr
+    assert "2 of 2 hosts cannot be asked by SSH. alpha: starts no leadline" in done.stderr
+    assert "hosts need leadline for workload program, the command that it starts" in done.stderr
+    assert not out.exists()
+
+
+@without_agent
+def test_a_directory_that_starts_no_programs_is_passed_over(agent_site: AgentSite, target: Path) -> None:
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "noexec", "tmpfs", str(agent_site.temporary)], check=True)
+    try:
+        out = agent_site.site.directory / "out"
+        with agent_site.begin(out, target) as process:
+            _, errors = process.communicate(timeout=LONG_S)
+        assert process.returncode in (0, 3), errors
+        assert list(agent_site.temporary.iterdir()) == []
+    finally:
+        subprocess.run(["umount", str(agent_site.temporary)], check=True)

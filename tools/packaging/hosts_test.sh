@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # A study on three hosts that have OpenSSH's server and nothing else: Debian 11, each in network and mounts of its own. The
-# bundle copies itself there, and nothing of it is left. INSTALLED names an installation to try in place of the bundle's.
+# agent is copied there, and nothing of it is left. INSTALLED names an installation to try in place of the bundle's.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 
@@ -77,12 +77,17 @@ hosts:
   node3: {address: 10.99.0.13}
 YAML
 began=$(date +%s)
-ip netns exec "$head" env -i HOME="$place" PATH=/usr/bin:/bin "$installed/bin/leadline" run quick --blocks 2 \
+ip netns exec "$head" env -i HOME="$place" PATH=/usr/bin:/bin LEADLINE_AGENT="${LEADLINE_AGENT:-}" \
+  "$installed/bin/leadline" run quick --blocks 2 \
   --set defaults.runtime=500ms --set defaults.size=16M --target data=/home/user/data \
   --hosts "$place/hosts.yaml" --out "$place/result" >"$place/screen" 2>&1 || [ $? = 3 ] || fail "$(cat "$place/screen")"
 took=$(($(date +%s) - began))
 grep -q "3 of 3 hosts are ready" "$place/screen" || fail "$(cat "$place/screen")"
-grep -q "copying leadline to hosts" "$place/screen" || fail "leadline was not copied: $(cat "$place/screen")"
+grep -q "its agent runs there" "$place/screen" || fail "no agent ran: $(cat "$place/screen")"
+copied=0
+for host in "${hosts[@]}"; do
+  copied=$((copied + $(ip netns exec "leadline-$$-$host" cat /sys/class/net/eth0/statistics/rx_bytes)))
+done
 for host in "${hosts[@]}"; do
   words=(ssh -i "$place/id" -o "UserKnownHostsFile=$place/known" -o BatchMode=yes "user@10.99.0.1$host")
   for _ in $(seq 300); do
@@ -93,4 +98,4 @@ for host in "${hosts[@]}"; do
   done
   [ -z "$left" ] || fail "left on host $host: $left"
 done
-echo "three hosts with nothing but SSH: a study in $took s, nothing left"
+echo "three hosts with nothing but SSH: a study in $took s, $((copied / 3)) bytes to each, nothing left"

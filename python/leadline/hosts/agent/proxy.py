@@ -20,6 +20,7 @@ from leadline.errors import LeadlineError
 from leadline.hosts.agent.connection import AgentConnection, read_greeting
 from leadline.hosts.agent.copying import AgentFile, bring
 from leadline.hosts.agent.machine import AgentMachine
+from leadline.observe.host.host import EMULATED_VARIABLE
 from leadline.observe.machine import work_for
 from leadline.removal import discard_tree
 
@@ -92,6 +93,9 @@ def serve(asked: dict[str, Any]) -> None:
         connection = AgentConnection(to, answers, read_greeting(answers), reached.lost)
         connection.start()
         there = AgentMachine(connection, str(asked["name"]), place)
+        there.refresh()
+        if (seen := there.facts()["emulation"]) != "none seen":  # it takes longer, and so do its deadlines
+            os.environ.setdefault(EMULATED_VARIABLE, seen)
         work_for(there)
         server.greet(agent=str(connection.greeting.get("machine")))
         with suppress(BrokenPipeError):
