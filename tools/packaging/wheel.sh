@@ -7,6 +7,7 @@ cd "$(dirname "$0")/../.."
 fail() { echo "the wheel: $1" >&2; exit 1; }
 [ "$(uname -m)" = x86_64 ] || fail "it is built on x86-64 only, and this is $(uname -m)"
 tools/packaging/tools.sh
+. tools/packaging/symbols.sh
 here=$PWD/target/packaging
 bin=$here/tools/bin
 export PATH=$bin:$PATH CARGO_TARGET_DIR=$here/cargo
@@ -34,8 +35,8 @@ for part in _core.abi3.so lib/libleadline_tracer.so lib/libleadline_xrootd.so re
   [ -s "$opened/leadline/$part" ] || fail "it lacks leadline/$part"
 done
 for library in $(find "$opened" -name '*.so'); do
-  newest=$(objdump -T "$library" | grep -o 'GLIBC_[0-9.]*' | sort -uV | tail -n 1)
-  [ "$(printf '%s\nGLIBC_2.17\n' "$newest" | sort -V | tail -n 1)" = GLIBC_2.17 ] || fail "$library needs $newest"
+  why=$(newer_symbols "$library")
+  [ -z "$why" ] || fail "$library $why"
 done
 "$bin/abi3audit" --strict "$wheel" >/dev/null || fail "abi3audit finds calls outside of Python's stable interface"
 echo "$wheel"

@@ -125,16 +125,26 @@ pub fn is_deleted(file: &File) -> io::Result<bool> {
 /// `Ok(None)`: the kernel cannot say (before 6.1, or this file system); `Ok(Some(0))`: no direct I/O.
 pub fn direct_alignment(file: &File) -> io::Result<Option<u32>> {
     let mut facts = std::mem::MaybeUninit::<libc::statx>::zeroed();
+    // By number: the C library has the function from glibc 2.28 on only.
     // SAFETY: the name is NUL-terminated and `facts` a writable statx; both outlive the call.
-    check(unsafe {
-        libc::statx(
+    let result = unsafe {
+        libc::syscall(
+            libc::SYS_statx,
             file.as_raw_fd(),
             c"".as_ptr(),
             libc::AT_EMPTY_PATH,
             libc::STATX_DIOALIGN,
             facts.as_mut_ptr(),
         )
-    })?;
+    };
+    if result < 0 {
+        let error = io::Error::last_os_error();
+        // From Linux 4.11 on; sandboxes refuse what they do not know with EPERM.
+        return match error.raw_os_error() {
+            Some(libc::ENOSYS | libc::EPERM) => Ok(None),
+            _ => Err(error),
+        };
+    }
     // SAFETY: zeroed bytes are a valid statx, and the kernel filled it.
     let facts = unsafe { facts.assume_init() };
     let known = facts.stx_mask & libc::STATX_DIOALIGN != 0;

@@ -93,8 +93,9 @@ fn status_bytes(key: &str) -> Option<u64> {
 
 /// The number by which the kernel knows the calling thread (as in /proc/PID/task).
 pub fn thread_id() -> i32 {
+    // By number: the C library has the function from glibc 2.30 on only.
     // SAFETY: the call takes nothing and touches no memory.
-    unsafe { libc::gettid() }
+    unsafe { libc::syscall(libc::SYS_gettid) as i32 }
 }
 
 /// Gives the calling thread a table of open files of its own: with a shared one, every call counts its file in
@@ -103,6 +104,18 @@ pub fn thread_id() -> i32 {
 pub fn own_file_table() {
     // SAFETY: affects only the calling thread's table; files that it opened before stay open in both.
     let _ = check(unsafe { libc::unshare(libc::CLONE_FILES) });
+}
+
+/// The version of the GNU C library that this process runs with; `None` with another.
+pub fn libc_version() -> Option<String> {
+    #[cfg(target_env = "gnu")]
+    {
+        // SAFETY: the call takes nothing; its text is the library's own and lasts as long.
+        let version = unsafe { std::ffi::CStr::from_ptr(libc::gnu_get_libc_version()) };
+        Some(version.to_string_lossy().into_owned())
+    }
+    #[cfg(not(target_env = "gnu"))]
+    None
 }
 
 /// Has the kernel kill this process when its parent dies, so that no load outlives the program.
