@@ -3,7 +3,7 @@ SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
 .PHONY: help setup packages demo test test-all test-everything test-for test-conformance test-guest test-quick damage fuzz journeys kills hosts-kills tune-kills result-swaps lab-bench fio-bench many-hosts-bench search-bench search-lab-bench diagnosis-bench nothing-bench budget-bench imports-bench simulation-bench tuning-bench drishti-bench programs-bench lab-kills mutants sentences sanitize check emit-check audit \
-  sbom notices format bench lock clean wheel bundle wheel-test install-test deb-rpm deb-rpm-test image docs
+  sbom notices format bench lock clean wheel agent bundle wheel-test install-test deb-rpm deb-rpm-test image docs
 
 PYTHON ?= python3
 BIN := .venv/bin
@@ -200,6 +200,9 @@ clean: ## Remove what the build made
 
 wheel: .venv/.built ## The wheel for Linux with glibc 2.17 and newer, judged, in target/packaging/dist
 	@tools/packaging/wheel.sh
+
+agent: ## The program for hosts without leadline (x86-64 and aarch64, glibc 2.17 and newer), in target/packaging/dist
+	@tools/packaging/agent.sh
 
 bundle: .venv/.built ## One archive that installs without network, Python and compiler, in target/packaging/dist
 	@tools/packaging/bundle.sh

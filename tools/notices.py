@@ -17,7 +17,9 @@ from typing import Any
 
 CRATES = Path(__file__).parent.parent / "NOTICES-crates.txt"
 PLACE = Path(__file__).parent.parent / "python" / "leadline" / "report" / "templates" / "notices.txt"
-_HEAD_CRATES = "Third-party notices: leadline's libraries are linked with these crates, on the terms below.\n"
+_HEAD_CRATES = (
+    "Third-party notices: leadline's wheel and agent are linked with these crates, on the terms below.\n"
+)
 _MODULE = re.compile(rb"/npm/((?:@[a-z0-9-]+/)?[a-z0-9][a-z0-9.-]*)@(\d+\.\d+\.\d+)/")
 _NAMED = re.compile(r"([^ ,]+) ([0-9.]+) \(([^)]+)\)")
 _NEAREST = {("robust-predicates", "3.0.0"): "3.0.1"}  # a version that the registry does not have (any more)
@@ -85,9 +87,10 @@ def write_pages() -> None:
 
 
 def linked() -> set[tuple[str, str]]:
-    """Name and version of every crate of others that the wheel's libraries are linked with."""
+    """Name and version of every crate of others that the wheel and the agent are linked with."""
     options = ["--edges", "normal", "--prefix", "none", "--no-dedupe", "--format", "{p}", "--locked"]
-    libraries = ["-p", "leadline-python", "-p", "leadline-tracer", "--target", "x86_64-unknown-linux-gnu"]
+    parts = ("leadline-python", "leadline-tracer", "leadline-agent")
+    libraries = [*(word for part in parts for word in ("-p", part)), "--target", "x86_64-unknown-linux-gnu"]
     lines = [line for line in _cargo("tree", *options, *libraries).splitlines() if line and "(/" not in line]
     return {(words[0], words[1].removeprefix("v")) for words in map(str.split, lines)}
 
@@ -98,7 +101,7 @@ def _cargo(*words: str) -> str:
 
 
 def write_crates() -> None:
-    """The terms of what the wheel's libraries are linked with, out of the crates' sources."""
+    """The terms of what the wheel and the agent are linked with, out of the crates' sources."""
     described = json.loads(_cargo("metadata", "--locked", "--format-version", "1"))
     wanted = linked()
     texts: dict[str, list[str]] = {}

@@ -46,7 +46,7 @@ def _firsts(name: str, braces: str) -> list[str]:
 
 def uses(source: Path) -> Uses:
     """What each top-level module of a crate uses of the others, with a place for each."""
-    root = source / "lib.rs"
+    root = next(one for name in ("lib.rs", "main.rs") if (one := source / name).exists())
     again = {
         name.strip(): module
         for module, one, several in RE_EXPORT.findall(_code(root))

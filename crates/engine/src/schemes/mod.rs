@@ -311,6 +311,13 @@ pub fn memory_of(engine: &str) -> Result<Memory, EngineError> {
     found.map(|found| found.memory).ok_or_else(words)
 }
 
+/// Where the data of an engine come to lie; `None` where there is none of that name.
+pub fn storage_of(engine: &str) -> Option<Storage> {
+    let has = |scheme: &&Scheme| scheme.engines.iter().any(|one| one.name == engine);
+    let found = SCHEMES.iter().copied().find(has);
+    found.map(|scheme| scheme.storage)
+}
+
 /// The schemes of URLs that lead to storage.
 pub fn located() -> impl Iterator<Item = &'static Scheme> {
     SCHEMES
@@ -362,6 +369,14 @@ mod tests {
             list.dedup();
             assert_eq!(list.len(), count);
         }
+    }
+
+    #[test]
+    fn an_engine_has_the_storage_of_its_scheme() {
+        assert_eq!(storage_of("psync"), Some(Storage::Mount));
+        assert_eq!(storage_of("rados"), Some(Storage::Cluster));
+        assert_eq!(storage_of("null"), Some(Storage::None));
+        assert_eq!(storage_of("nonsense"), None);
     }
 
     #[test]
