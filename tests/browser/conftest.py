@@ -7,9 +7,12 @@ from pathlib import Path
 
 import pytest
 from devtools import Page, browser, find_browser
+from targets import RESULT
 
 from findings_examples import EXAMPLES
 from leadline.report import render
+from leadline.store.reader import open_result
+from leadline.verdict.findings import build_findings
 
 
 @pytest.fixture(scope="session")
@@ -24,13 +27,14 @@ def tab() -> Iterator[Page]:
 
 @pytest.fixture(scope="session")
 def report(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
-    """The path of an example's page."""
+    """The path of an example's page, or of that of a result which was recorded."""
     folder = tmp_path_factory.mktemp("reports")
 
     def path_of(name: str) -> Path:
         path = folder / f"{name}.html"
         if not path.exists():
-            path.write_text(render(EXAMPLES[name](), "html"), encoding="utf-8")
+            found = build_findings(open_result(RESULT)) if name == "recorded" else EXAMPLES[name]()
+            path.write_text(render(found, "html"), encoding="utf-8")
         return path
 
     return path_of
