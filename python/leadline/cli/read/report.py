@@ -11,17 +11,25 @@ import click
 from leadline.cli.console import echo
 from leadline.cli.files import write_file
 from leadline.cli.gate_options import require_option, required_of
-from leadline.cli.options import AskedPath, complete_result, out_option
+from leadline.cli.options import AskedPath, across_jobs_option, complete_result, out_option
 from leadline.errors import UsageError
 
 if TYPE_CHECKING:
     from leadline.verdict.model import Findings
 
+_MARGIN = 0.05  # as of `leadline compare`
 PAGE = "report.html"  # where a page goes that would be printed on a terminal
 
 
 @click.command(short_help="Write a report: HTML, Markdown, CSV, JSON or fio's JSON")
-@click.argument("directory", type=AskedPath(), shell_complete=complete_result)
+@click.argument(
+    "directories",
+    metavar="DIRECTORY...",
+    type=AskedPath(),
+    nargs=-1,
+    required=True,
+    shell_complete=complete_result,
+)
 @click.option(
     "--format",
     "form",
@@ -37,16 +45,30 @@ PAGE = "report.html"  # where a page goes that would be printed on a terminal
 @click.option("--base", metavar="TARGET", help="Compare with this target.  [default: the first]")
 @click.option("--redact", is_flag=True, help="Replace hosts, paths and command lines.")
 @require_option("The report begins with them.")
+@across_jobs_option
 def command(
-    directory: Path, form: str, out: Path | None, base: str | None, redact: bool, require: tuple[str, ...]
+    directories: tuple[Path, ...],
+    form: str,
+    out: Path | None,
+    base: str | None,
+    redact: bool,
+    require: tuple[str, ...],
+    across_jobs: bool,
 ) -> None:
     """Write a report of the result in DIRECTORY, from its files alone.
+
+    Of several results, one page draws their values over each other and compares each with the first.
 
     html: one page that opens offline. fio: fio's json+ output. fio-plot: a directory for each target with a
     file for each cell, for the program fio-plot. openmetrics: for Prometheus' textfile collector. fio-job,
     study: the synthetic workload that is nearest to a trace with segments, for fio and for `leadline run`,
     and how near it is.
     """
+    if len(directories) > 1:
+        refused = {"--format": form != "html", "--base": base is not None, "--require": bool(require)}
+        _overlay(directories, out, [one for one, given in refused.items() if given], redact, across_jobs)
+        return
+    (directory,) = directories
     if form in ("fio-job", "study"):
         _write(_nearest(directory, form, redact), out)
         return
@@ -70,6 +92,30 @@ def command(
     if out == directory / PAGE:
         echo(f"report: {out.resolve()}")
     if words := left_out(form):
+        echo(f"leadline: {words}", err=True)
+
+
+def _overlay(
+    directories: tuple[Path, ...], out: Path | None, refused: list[str], redact: bool, across_jobs: bool
+) -> None:
+    """One page of several results."""
+    from leadline.report import left_out, prepare, render
+    from leadline.report.redact import redacted
+    from leadline.store.reader import open_result
+    from leadline.verdict.overlay import overlay_of
+
+    if refused:
+        raise UsageError(
+            f"{refused[0]} is for one result, and {len(directories)} are named",
+            "name one directory, or leave the option out",
+        )
+    if out is None and sys.stdout.isatty():
+        raise UsageError("a page of several results has no place of its own", "name a file: -o PAGE.html")
+    results = [open_result(one) for one in directories]
+    prepare("html")
+    findings = overlay_of(results, _MARGIN, across_jobs=across_jobs)
+    _write(render(redacted(findings) if redact else findings, "html"), out)
+    if words := left_out("html"):
         echo(f"leadline: {words}", err=True)
 
 

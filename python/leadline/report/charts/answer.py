@@ -41,20 +41,21 @@ def answer_chart(findings: Findings) -> Chart | None:
     within = any(one.comparison and one.comparison.other == one.cell for one in leading)
     if within:
         return _intervals(answer, leading)
-    return _figures_map(leading, list(targets)) if len(targets) > 1 else None
+    return _figures_map(leading, list(targets), answer.against) if len(targets) > 1 else None
 
 
-def _figures_map(figures: list[AskedFigure], targets: list[str]) -> Chart:
-    """A row for each work, a column for each target: the nearer to the best of its row, the darker."""
+def _figures_map(figures: list[AskedFigure], targets: list[str], against: str) -> Chart:
+    """A row for each workload, a column for each target: the nearer to the best of its row, the darker."""
+    comparable_ones = [one for one in figures if _counts(one, against if against in targets else "")]
     rows = []
     for one in figures:
         usable = one.quantity.value is not None and one.state not in UNUSABLE
-        beside = [other for other in figures if other.work == one.work]
+        beside = [other for other in comparable_ones if other.work == one.work]
         rows.append(
             {
                 "work": fmt.printable(one.work),
                 "target": fmt.printable(one.target),
-                "near": _nearness(one, beside) if usable else 0.0,
+                "near": _nearness(one, beside) if one in beside else 0.0,
                 "text": value_words(one) if not usable or len(targets) <= _TEXTS_MAX else "",
                 "state": one.state,
                 "tip": _tip(one),
@@ -62,21 +63,25 @@ def _figures_map(figures: list[AskedFigure], targets: list[str]) -> Chart:
         )
     words = tips(rows[:20])
     spec = _map(rows, len({one.work for one in figures}), targets)
-    return Chart(_NAME, "Darker is closer to the best of its row", "", words, spec, _best_means(figures))
+    return Chart(
+        _NAME, "Darker is closer to the best of its row", "", words, spec, _best_means(comparable_ones)
+    )
 
 
 _TEXTS_MAX = 4  # columns: with more of them a value has no room, and stands in the table alone
 
 
+def _counts(one: AskedFigure, against: str) -> bool:
+    """Whether a value can be held against the others of its row: where one is the base, it is compared."""
+    known = one.quantity.value is not None and one.state not in UNUSABLE
+    return known and (not against or one.target == against or one.comparison is not None)
+
+
 def _best_means(figures: list[AskedFigure]) -> str:
-    """How many rows each target leads, among those where several can be used."""
+    """How many rows each target leads, among those with several."""
     best: Counter[str] = Counter()
     for work in dict.fromkeys(one.work for one in figures):
-        usable = [
-            one
-            for one in figures
-            if one.work == work and one.state not in UNUSABLE and one.quantity.value is not None
-        ]
+        usable = [one for one in figures if one.work == work]
         if len(usable) > 1:
             sign = 1 if usable[0].higher_is_better else -1
             best[max(usable, key=lambda one: sign * (one.quantity.value or 0.0)).target] += 1
@@ -91,9 +96,7 @@ def _best_means(figures: list[AskedFigure]) -> str:
 
 def _nearness(one: AskedFigure, beside: list[AskedFigure]) -> float:
     """1 for the best of a row, 0 for what is `_BELOW_BEST` times below it or more."""
-    values = [
-        other.quantity.value for other in beside if other.state not in UNUSABLE and other.quantity.value
-    ]
+    values = [other.quantity.value for other in beside if other.quantity.value]
     value = one.quantity.value
     if not values or not value:
         return 0.0

@@ -194,8 +194,12 @@ def apart_from_figures(base: Result, other: Result) -> tuple[str, ...]:
     if base.traced and other.traced:
         of_programs: tuple[str, ...] = offered("differences of two traced programs")(base, other)
         return of_programs
-    sides = (base, other)
-    return _differences(sides, [needed_plan(result) for result in sides]).notes()
+    return differences_between((base, other)).notes()
+
+
+def differences_between(sides: tuple[Result, Result], names: tuple[str, str] = ("A", "B")) -> Differences:
+    """What differs between the cells of two studies that are compared; `names` is how the two are called."""
+    return replace(_differences(sides, [needed_plan(result) for result in sides]), sides=names)
 
 
 def _differences(sides: Sequence[Result], plans: Sequence[Plan]) -> Differences:
