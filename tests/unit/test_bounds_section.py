@@ -16,9 +16,10 @@ from leadline.report.redact import redacted
 from leadline.report.renderers.terminal import show
 from leadline.report.section_parts import place_lines
 from leadline.study.target import TargetFacts
-from leadline.verdict.diagnosis.causes import applying
+from leadline.verdict.diagnosis.causes import CauseEntry, applying, causes
 from leadline.verdict.diagnosis.ceilings import Ceiling, RateCeilings
 from leadline.verdict.diagnosis.judge import diagnose
+from leadline.verdict.diagnosis.places import _part_of
 from leadline.verdict.diagnosis.results import CellDiagnosed
 from leadline.verdict.diagnosis.samples import Figures
 from leadline.verdict.diagnosis.section import PICTURES_MAX, bounds_section
@@ -71,10 +72,10 @@ def test_what_was_not_observed_is_said_and_is_no_zero() -> None:
 @pytest.mark.parametrize("width", [40, 60, 79, 80, 100])
 def test_lines_keep_to_the_terminal_and_mark_what_bounds_by_a_word(width: int) -> None:
     lines = list(place_lines(diagnose([STOPPED]).uses, width))
-    assert max(map(len, lines)) <= max(width, 46)  # a bar, its share and the mark
-    (marked,) = [at for at, line in enumerate(lines) if line.endswith("< bounds")]
+    assert max(map(len, lines)) <= max(width, 50)  # a bar, its share and the mark
+    (marked,) = [at for at, line in enumerate(lines) if line.endswith("< bottleneck")]
     assert "OSDs, busiest thread" in "".join(lines[marked - 1 : marked + 1])
-    assert "osd.1 without CPU" in "".join(lines[marked + 1 : marked + 3])
+    assert "osd.1 without CPU" in " ".join(" ".join(lines[marked + 1 :]).split())
 
 
 def test_a_gateway_is_on_the_way_where_one_answers() -> None:
@@ -151,3 +152,32 @@ def test_redaction_reaches_every_name_in_it() -> None:
     for form in ("html", "md", "json"):
         assert "secrethost" in render(findings, form)
         assert "secrethost" not in render(hidden, form)
+
+
+def test_the_picture_marks_what_the_words_name() -> None:
+    """Nearly all of a request is at the device, while the CPUs are fuller than anything else that is drawn."""
+    slow = {
+        **seen(),
+        "device_request_s": 84e-6,
+        "device_carried": 1.0,
+        "latency_s": 100e-6,
+        "cpu_share": 0.57,
+    }
+    slow |= {"device_share": 0.5}
+    local = applying(TargetFacts("local", "ext4", "ext4 on vda"))
+    found = diagnose([slow], local)
+    assert [one.entry.name for one in found.named] == ["device_latency"]
+    (marked,) = [part for part in found.uses if part.bounds]
+    assert (marked.what, marked.by) == ("block device here", found.named[0].words)
+    assert "84 %" in marked.by
+    lines = list(place_lines(found.uses, 100))
+    (at,) = [place for place, line in enumerate(lines) if line.endswith("< bottleneck")]
+    assert lines[at].startswith("  device   block device here")
+    assert lines[at + 1].strip().startswith("the latency of this host's device (84 %)")
+
+
+@pytest.mark.parametrize("cause", causes(), ids=lambda one: one.name)
+def test_no_cause_is_marked_at_a_part_of_another_place(cause: CauseEntry) -> None:
+    """But at a device: the tables have those of this host and of OSDs."""
+    places_of = {cause.place, "device"}
+    assert _part_of(cause).place in places_of

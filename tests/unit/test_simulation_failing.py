@@ -135,7 +135,7 @@ def test_a_host_that_is_lost_is_drawn_in_phases_with_what_bounds_them(tmp_path, 
     said = capsys.readouterr().out
     assert "Down, and not out yet, 0 seconds to 10 minutes" in said
     assert "Recovery" in said
-    assert "< bounds" in said
+    assert "< bottleneck" in said
     drawn = page.read_text(encoding="utf-8")
     assert {'id="course"', 'id="phase0"', 'id="phase1"', 'id="phase2"'} <= set(re.findall(r'id="\w+"', drawn))
     assert "Out, and recovered meanwhile, 10 minutes to " in drawn

@@ -95,7 +95,7 @@ def facts_markdown(facts: Facts, title: str) -> str:
 
 _BAR = 20
 _UNSEEN = "not observed"
-_MARK = " < bounds"
+_MARK = " < bottleneck"
 _ROW = 44 + _BAR + 6  # name, bar and share beside each other
 _INDENT = " " * 11
 _WIDTH = 100
@@ -105,7 +105,8 @@ def place_lines(uses: Sequence[PlaceUse], width: int) -> Iterator[str]:
     """Part by part, what bounds marked by a word; what there is no room for stands in a line of its own."""
     for part in uses:
         name, bar = f"  {part.place:<8} {part.what}", f"{_bar(part)}{_MARK if part.bounds else ''}"
-        waits = fmt.printable(part.waits) if part.waits != _UNSEEN else ""
+        said = [part.by, part.waits if part.waits != _UNSEEN else ""]
+        waits = fmt.printable("; ".join(filter(None, said)))
         if width < _ROW + len(_MARK):
             yield name[:width]
             if bar.strip():

@@ -353,15 +353,23 @@ def _print_table(found: tuple[CellDiagnosed, ...], word: str) -> None:
         say(words)
     echo()
     width = max(len(one.name) for one in found)
-    echo(f"{'cell':<{width}}  {'of it':>5}  bound by")
+    echo(f"{'cell':<{width}}  {'% of limit':>10}  bottleneck")
     for one in found:
-        line = f"{one.name:<{width}}  {_reached(one.should):>5}  {one.found.words}"
-        for part in wrap(line, terminal_width(WIDTH), subsequent_indent=" " * (width + 9)):
+        line = f"{one.name:<{width}}  {_reached(one.should):>10}  {one.found.words}"
+        for part in wrap(line, terminal_width(WIDTH), subsequent_indent=" " * (width + 14)):
             echo(part)
     echo()
-    echo("of it: measured, of the least that a link, the device or what is in flight allows.")
+    echo(
+        "% of limit: measured, in percent of the lowest known limit of a link, the device or the queue depth."
+    )
     echo("Evidence, the I/O path as a picture, and what to do:")
-    echo(f"  leadline diagnose {word} --cell {quoted(found[0].name)}")
+    echo(f"  leadline diagnose {word} --cell {quoted(_most_telling(found).name)}")
+
+
+def _most_telling(found: tuple[CellDiagnosed, ...]) -> CellDiagnosed:
+    """The cell that is furthest below its limit of those with a known bottleneck; else the first."""
+    named = [one for one in found if one.found.named]
+    return min(named or found, key=lambda one: one.should.share if one.should else 2.0)
 
 
 def _reached(should: RateCeilings | None) -> str:
@@ -384,11 +392,11 @@ def _print_found(found: Diagnosed, should: RateCeilings | None, *, whole: bool) 
     from leadline.verdict.diagnosis.judge import titled
 
     if found.named:
-        say(f"Bound by: {titled(found.named)}.")
+        say(f"Bottleneck: {titled(found.named)}.")
         for cause in found.named:
             _print_cause(cause)
     else:
-        say("I cannot tell what bounds it: nothing that was observed was full, and no cause holds.")
+        say("Bottleneck: unknown. Nothing that was observed was full, and no cause holds.")
     if found.apart:
         say(f"Apart from the load of other processes, the next limit is {titled(found.apart)}.")
         for cause in found.apart:
@@ -406,12 +414,12 @@ def _print_should(should: RateCeilings | None) -> None:
     from leadline.units import format_rate
 
     if should is None:
-        say("What it should reach is not known here: no limit of a link or device was observable.")
+        say("% of limit: unknown. No limit of a link or device was observable.")
         return
     first, *others = should.ceilings
     say(
-        f"Measured / should be: {format_rate(should.measured)} of {format_rate(first.bytes_per_s)}"
-        f" ({100 * should.share:.0f} %), by {first.by}."
+        f"% of limit: {100 * should.share:.0f} %, {format_rate(should.measured)} of"
+        f" {format_rate(first.bytes_per_s)}, limited by {first.by}."
     )
     for other in others:
         say(f"  {other.by} would allow {format_rate(other.bytes_per_s)}.")
@@ -428,7 +436,7 @@ def _print_cause(cause: CauseNamed) -> None:
     for words in cause.against:
         say(f"  Against it: {words}.")
     say(f"  To be sure: {entry.experiment}")
-    say(f"  Remedy: {entry.remedy} (price: {entry.price})")
+    say(f"  Remedy: {entry.remedy} (trade-off: {entry.price})")
 
 
 def _span(cause: CauseNamed) -> str:

@@ -147,7 +147,7 @@ def diagnose(
         named,
         tuple(one for one in holding if one not in named),
         tuple(_open(entries, said)),
-        places(trials, [one.entry for one in named], entries),
+        places(trials, [(one.entry, one.words) for one in named], entries),
         tuple(trials),
         _apart(named, holding, _named(_holding(entries, said_apart, quiet))) if said_apart else (),
         budget_of(trials, {entry.place for entry in entries}),

@@ -72,7 +72,7 @@ _PARTS = (
         "load",
         "the workload itself",
         None,
-        (_Wait("in_flight", 0.0, "{in_flight:decimal} requests outstanding"),),
+        (_Wait("in_flight", 0.0, "{in_flight:decimal} outstanding"),),
         ("asked",),
     ),
     _PartOfWay(
@@ -153,6 +153,7 @@ _PARTS = (
         "block device here",
         _HERE,
         (_Wait("io_stalled_share", _LITTLE, "all waited for I/O {io_stalled_share:share} of the time"),),
+        ("device_request_s", "device_carried"),
     ),
     _PartOfWay(
         "cluster",
@@ -169,14 +170,16 @@ _PARTS = (
 
 
 def places(
-    trials: Sequence[Figures], named: Iterable[CauseEntry], table: Iterable[CauseEntry]
+    trials: Sequence[Figures], named: Iterable[tuple[CauseEntry, str]], table: Iterable[CauseEntry]
 ) -> tuple[PlaceUse, ...]:
     """Along the way, in its order: what was not observable is there, too; what is not there is not.
 
-    `table` are the causes that there can be on this way.
+    `named` are the bottlenecks with their words, `table` the causes that there can be on this way.
     """
     on_the_way = {cause.place for cause in table}
-    bounding = {_part_of(cause).what for cause in named}
+    bounding: dict[str, list[str]] = {}
+    for cause, said in named:
+        bounding.setdefault(_part_of(cause).what, []).append(said)
     means = {name: _mean(trials, name) for name in trials[0]}
     found = []
     for part in _PARTS:
@@ -187,7 +190,8 @@ def places(
         if not bounds and _is_absent(part, on_the_way, means, words):
             continue
         use = use if isinstance(use, float) else None
-        found.append(PlaceUse(part.place, part.what, use, bounds, words, seen, part.use is not None))
+        by = " and ".join(bounding.get(part.what, ()))
+        found.append(PlaceUse(part.place, part.what, use, bounds, words, seen, part.use is not None, by))
     return tuple(found)
 
 
@@ -223,9 +227,11 @@ def _mean(trials: Sequence[Figures], name: str) -> float | str | None:
 
 
 def _part_of(cause: CauseEntry) -> _PartOfWay:
-    """By the first figure that it needs and a part has; else the first part of its place."""
-    for figure in cause.needs:
-        for part in _PARTS:
-            if figure in part.figures:
-                return part
-    return next(part for part in _PARTS if part.place == cause.place)
+    """By the first figure that it needs and its place or a device has; else the first part of its place."""
+    own = [part for part in _PARTS if part.place == cause.place]
+    for parts in (own, [part for part in _PARTS if part.place == "device"]):
+        for figure in cause.needs:
+            for part in parts:
+                if figure in part.figures:
+                    return part
+    return own[0]

@@ -261,7 +261,8 @@ class PlaceUse:
     """A part of the way to the storage: how much of what it can do was in use, and what waited there.
 
     Means of a cell's trials. `use` is None where it was not observable, and, without `can_be_full`, where it
-    is no part of which a share can be in use. `waits` says in words what `saturation` has as figures.
+    is no part of which a share can be in use. `waits` says in words what `saturation` has as figures, `by`
+    which bottlenecks are here.
     """
 
     place: str
@@ -271,6 +272,7 @@ class PlaceUse:
     waits: str = ""
     saturation: Mapping[str, float] = field(default_factory=dict)
     can_be_full: bool = True
+    by: str = ""
 
 
 @dataclass(frozen=True)
