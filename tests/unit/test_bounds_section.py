@@ -155,7 +155,7 @@ def test_redaction_reaches_every_name_in_it() -> None:
 
 
 def test_the_picture_marks_what_the_words_name() -> None:
-    """Nearly all of a request is at the device, while the CPUs are fuller than anything else that is drawn."""
+    """Nearly all of a request is at the device, and the CPUs are fuller than what is drawn of it."""
     slow = {
         **seen(),
         "device_request_s": 84e-6,

@@ -104,6 +104,16 @@ def test_a_storm_of_metadata_is_named() -> None:
     assert loads(seen(client=(dump(), dump(lat=(20_000, 9.0))))) == ["metadata"]
 
 
+def test_forty_calls_a_second_that_cost_next_to_nothing_are_no_storm() -> None:
+    assert loads(seen(client=(dump(), dump(lat=(400, 0.2))))) == ["little"]
+    assert loads(seen(client=(dump(), dump(lat=(400, 4.0))))) == ["metadata"]
+
+
+def test_small_writes_that_cost_nothing_have_no_headline() -> None:
+    busy = seen(client=(dump(), dump(wrlat=(500, 0.1))))
+    assert loads(with_bytes(busy, client_written_bytes=500 * 4096)) == ["little"]
+
+
 def test_a_stream_is_named_and_not_taken_for_small_writes() -> None:
     busy = seen(client=(dump(), dump(wrlat=(8000, 2.0))))
     assert loads(with_bytes(busy, client_written_bytes=8000 * 131_072)) == ["write_stream"]
