@@ -59,7 +59,7 @@ def read_greeting(answers: IO[bytes]) -> dict[str, Any]:
 
 
 class AgentConnection:
-    """An agent that has greeted. `ended` is called once, in a thread, when it answers no more."""
+    """An agent that has greeted. `ended` is called once it answers no more, before anybody hears so."""
 
     def __init__(
         self,
@@ -73,7 +73,8 @@ class AgentConnection:
         self._numbers = itertools.count(1)
         self._lock = threading.Lock()  # of what is written
         self._waiting: dict[int, queue.SimpleQueue[bytes | None]] = {}
-        self._over = False
+        self._over = self._told = False
+        self._telling = threading.Lock()
         self._reader = threading.Thread(target=self._read, name="leadline-agent", daemon=True)
 
     def start(self) -> None:
@@ -96,7 +97,7 @@ class AgentConnection:
         try:
             with self._lock:
                 if self._over:
-                    raise _lost()
+                    raise self._lost()
                 self._to.write(HEADER.pack(number, len(data)) + data)
                 self._to.flush()
             found = answers.get(timeout=within_s)
@@ -105,11 +106,11 @@ class AgentConnection:
                 f"the agent did not answer {name!r} within {within_s:g} s", "look at the targets of that host"
             ) from None
         except (OSError, ValueError):
-            raise _lost() from None
+            raise self._lost() from None
         finally:
             self._waiting.pop(number, None)
         if found is None:
-            raise _lost()
+            raise self._lost()
         return _value(name, found)
 
     def _read(self) -> None:
@@ -126,18 +127,22 @@ class AgentConnection:
                     answers.put(data)
         with self._lock:
             self._over = True
+        self._lost()
         for waiting in list(self._waiting.values()):
             waiting.put(None)
-        self._ended()
+
+    def _lost(self) -> AgentLostError:
+        """Nobody hears of it before `ended` was called, which may end this process."""
+        with self._telling:
+            if not self._told:
+                self._told = True
+                self._ended()
+        return AgentLostError("the agent on this host has ended", "see that `ssh HOST` works, then go on")
 
     def close(self) -> None:
         """Have it end: its input ends."""
         with suppress(OSError, ValueError):
             self._to.close()
-
-
-def _lost() -> AgentLostError:
-    return AgentLostError("the agent on this host has ended", "see that `ssh HOST` works, then go on")
 
 
 def _value(name: str, data: bytes) -> Any:
