@@ -209,7 +209,7 @@ def test_a_host_without_ssh_here(site: Site, target: Path) -> None:
     )
     assert done.returncode == 2
     assert (
-        "2 of 2 hosts cannot be asked by SSH. node1: cannot be reached by SSH: there is no `ssh` here"
+        "2 of 2 hosts cannot be asked by SSH. node1, node2: cannot be reached by SSH: there is no `ssh` here"
         in done.stderr
     )
 
@@ -451,7 +451,7 @@ def test_a_workload_that_needs_python_there_is_refused_before_anything_starts(
     asked = ("--target", f"here={target}", "--hosts", agent_site.hosts())
     done = agent_site.leadline("run", study, *asked, "-o", out)
     assert done.returncode == 2, done.stderr
-    assert "2 of 2 hosts cannot be asked by SSH. alpha: starts no leadline" in done.stderr
+    assert "2 of 2 hosts cannot be asked by SSH. alpha, beta: starts no leadline" in done.stderr
     assert "hosts need leadline for workload program, the command that it starts" in done.stderr
     assert not out.exists()
 

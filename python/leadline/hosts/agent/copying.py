@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import IO
 
 import leadline
-from leadline.errors import LeadlineError
+from leadline.errors import UsageError
 
 VARIABLE = "LEADLINE_AGENT"
 _DIRECTORY = Path(leadline.__file__).parent / "lib" / "agent"
@@ -74,7 +74,7 @@ TMPDIR=$d "$a" serve
 LINE = f"exec sh -c 'eval \"$(head -c {len(_SCRIPT.encode())})\"'"
 
 
-class CopyError(LeadlineError):
+class CopyError(UsageError):
     """Why a host cannot be given the agent, in words that follow its name."""
 
 

@@ -475,17 +475,19 @@ def reached(
 
 def _agent_words(hosts: Sequence[str]) -> str:
     """Where agents run, and what nobody observes there: once for all."""
-    names = ", ".join(hosts[:_SHOWN]) + (f" and {len(hosts) - _SHOWN} more" if len(hosts) > _SHOWN else "")
     return (
-        f"no leadline on {names}: its agent runs there, and observes processor, memory, disks, network and"
-        " TCP. Ceph's daemons, clients and clusters are not observed from there"
+        f"no leadline on {_named(hosts)}: its agent runs there, and observes processor, memory, disks,"
+        " network and TCP. Ceph's daemons, clients and clusters are not observed from there"
     )
 
 
 def _refused(problems: Mapping[str, str], asked: HostsAsked) -> UsageError:
     hosts = asked.hosts
-    shown = [f"{name}: {why}" for name, why in list(problems.items())[:10]]
-    more = f"; and {len(problems) - 10} more" if len(problems) > 10 else ""
+    alike: dict[str, list[str]] = {}
+    for name, why in problems.items():
+        alike.setdefault(why, []).append(name)
+    shown = [f"{_named(names)}: {why}" for why, names in list(alike.items())[:_SHOWN]]
+    more = f"; and {len(alike) - _SHOWN} other reasons" if len(alike) > _SHOWN else ""
     if any(host.through for host in hosts):
         return UsageError(
             f"{len(problems)} of {len(hosts)} hosts cannot be asked. {'; '.join(shown)}{more}",
@@ -493,13 +495,22 @@ def _refused(problems: Mapping[str, str], asked: HostsAsked) -> UsageError:
         )
     return UsageError(
         f"{len(problems)} of {len(hosts)} hosts cannot be asked by SSH. {'; '.join(shown)}{more}",
-        "`ssh HOST PYTHON -m leadline --version` must work for each without a question; a hosts file names"
-        f" users, keys and Pythons{_without(asked.needs)} (docs/many-hosts.md)",
+        _remedy(asked.needs),
     )
 
 
-def _without(needs: str) -> str:
-    """What becomes of hosts without leadline, for whoever has some."""
+def _remedy(needs: str) -> str:
     if not needs:
-        return "; `leadline doctor` shows the agents that this installation has for hosts without leadline"
-    return f"; hosts need leadline for {needs}, and the bundle alone copies itself to those that have none"
+        return (
+            "`ssh HOST` must work for each without a question; a hosts file names users and keys; `leadline"
+            " doctor` shows the agents for hosts that have no leadline (docs/many-hosts.md)"
+        )
+    return (
+        "`ssh HOST PYTHON -m leadline --version` must work for each without a question; a hosts file names"
+        f" users, keys and Pythons; hosts need leadline for {needs}, and the bundle alone copies itself to"
+        " those that have none (docs/many-hosts.md)"
+    )
+
+
+def _named(hosts: Sequence[str]) -> str:
+    return ", ".join(hosts[:_SHOWN]) + (f" and {len(hosts) - _SHOWN} more" if len(hosts) > _SHOWN else "")
