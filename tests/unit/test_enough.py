@@ -13,9 +13,11 @@ from builders import cell
 from leadline.analysis.cells import CellTable
 from leadline.analysis.metrics import Measured
 from leadline.analysis.statistics.moderated import blocks_for
-from leadline.plan.model import Plan, PlannedCell
+from leadline.cli.measure.plan import enough_lines
+from leadline.plan.make import Host, make_plan
+from leadline.plan.model import TRIAL_OVERHEAD_S, Plan, PlannedCell, slot_seconds
 from leadline.study.library import load_study
-from leadline.study.target import Target
+from leadline.study.target import Target, TargetFacts
 from leadline.verdict.comparisons.stopping import enough_blocks, planned_level
 
 WORKS = ("w1", "w2", "w3", "w4", "w5")
@@ -89,3 +91,29 @@ def test_who_asks_for_a_number_of_blocks_gets_it() -> None:
     kept = load_study("quick", {}, ("blocks=3", "enough.within=5m")).enough
     assert kept is not None
     assert kept.within == 300 * 10**9
+
+
+@pytest.mark.parametrize(
+    ("targets", "sets", "blocks"),
+    [(("a",), (), 3), (("a", "b"), (), 6), (("a",), ("blocks=6",), 6), (("a",), ("enough.alone=4",), 4)],
+)
+def test_a_quick_look_at_a_single_target_has_fewer_blocks(
+    targets: tuple[str, ...], sets: tuple[str, ...], blocks: int
+) -> None:
+    """Six are for comparisons, and there is none: the first screen comes after half a minute."""
+    places = {name: Target(name, f"/{name}") for name in targets}
+    facts = TargetFacts("local", "ext4", "ext4 on vda", free_bytes=1 << 40)
+    study = load_study("quick", {}, sets)
+    plan = make_plan(study, places, dict.fromkeys(places, facts), Host(1 << 30), 1)
+    assert plan.blocks == blocks
+    assert len(plan.trials) == blocks * len(plan.cells)
+    words = " ".join(enough_lines(study, plan))
+    assert ("a single target leaves nothing to compare" in words) == (plan.blocks < study.blocks)
+
+
+def test_a_quick_look_at_a_directory_is_planned_to_take_less_than_forty_seconds() -> None:
+    """Without the files, whose prefill the target's own rate decides."""
+    facts = TargetFacts("local", "ext4", "ext4 on vda", free_bytes=1 << 40)
+    place = {"a": Target("a", "/a")}
+    plan = make_plan(load_study("quick", {}, ()), place, {"a": facts}, Host(1 << 30), 1)
+    assert sum(slot_seconds([plan.cell(one.cell)]) + TRIAL_OVERHEAD_S for one in plan.trials) < 40

@@ -283,6 +283,12 @@ class Host:
     absent: Sequence[LeftOut] = ()
 
 
+def _blocks(study: Study, targets: Mapping[str, Target]) -> int:
+    """Fewer where the study says so of a single target: six are for comparisons, and there is none."""
+    alone = study.enough.alone if study.enough and len(targets) == 1 else None
+    return study.blocks if alone is None else alone
+
+
 def make_plan(
     study: Study, targets: Mapping[str, Target], facts: Mapping[str, TargetFacts], host: Host, seed: int
 ) -> Plan:
@@ -292,15 +298,16 @@ def make_plan(
     """
     _check_targets(study, targets)
     cells, left_out = _cells(study, targets, facts, host)
+    blocks = _blocks(study, targets)
     plan = Plan(
         study.name,
         study.title or study.name,
         study.about,
         seed,
-        study.blocks,
+        blocks,
         tuple(targets.values()),
         tuple(cells),
-        order_trials(cells, study.blocks, seed, states_of(targets.values())),
+        order_trials(cells, blocks, seed, states_of(targets.values())),
         seconds=0.0,
         bytes_needed={
             name: bytes_needed([cell for cell in cells if cell.target == name]) for name in targets

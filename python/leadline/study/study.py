@@ -133,6 +133,9 @@ class Enough(_Section):
 
     tells: Share = Field(0.2, description="the difference to detect, for example 20%")
     within: Duration = Field(description="time that the whole study may take with them, for example 15m")
+    alone: Annotated[int, Whole(1, 1_000)] | None = Field(
+        None, description="blocks where a single target leaves nothing to compare; as `blocks` says"
+    )
 
 
 class Observe(_Section):

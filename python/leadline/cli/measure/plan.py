@@ -70,10 +70,15 @@ def power_lines(plan: Plan, like: Path | None, metrics: tuple[str, ...]) -> tupl
     )
 
 
-def enough_lines(study: Study) -> tuple[str, ...]:
-    """When blocks are added to those that are planned."""
+def enough_lines(study: Study, plan: Plan) -> tuple[str, ...]:
+    """When blocks are added to those that are planned, or why they are as few as they are."""
     if study.enough is None:
         return ()
+    if plan.blocks != study.blocks:
+        return (
+            f"{plan.blocks} blocks and not {study.blocks}: a single target leaves nothing to compare;"
+            f" --blocks {study.blocks} runs {study.blocks}",
+        )
     tells, within = study.enough.tells, format_duration(study.enough.within / 1e9)
     return (
         f"blocks are added where {study.blocks} would not detect a difference of {tells:.0%} in most"
@@ -203,7 +208,7 @@ def command(
             raise UsageError("--like changes nothing in the JSON", "leave out --like or --json")
         echo_text(json.dumps(plan.as_json(), indent=2))
     else:
-        power = (*power_lines(plan, like, tuple(asked.compare.metrics)), *enough_lines(asked))
+        power = (*power_lines(plan, like, tuple(asked.compare.metrics)), *enough_lines(asked, plan))
         _print_plan(make_console(), plan, facts, power)
     check_space(plan, asked, facts)
 
