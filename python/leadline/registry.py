@@ -16,7 +16,7 @@ OFFERED: Mapping[str, tuple[str, str]] = {
     "figures of a document": ("leadline.published.document", "read_document"),
     "stored workflows": ("leadline.workflows.reading", "read_stored_workflows"),
     "checks of traces": ("leadline.tracing.store", "check_traces"),
-    "findings of published figures": ("leadline.published.findings", "published_findings"),
+    "findings of published values": ("leadline.published.findings", "published_findings"),
     "findings of workflows": ("leadline.workflows.findings", "workflow_findings"),
     "findings of a trace": ("leadline.tracing.findings", "trace_findings"),
     "comparisons of two traces": ("leadline.tracing.findings", "compare_traces"),

@@ -40,19 +40,19 @@ def _ratios(said: Said, cell: str) -> dict[str, float]:
 def host_slower(said: Said) -> None:
     found = said.match(
         r"Host (?P<host>\S+) is slower than the others(?: in (?P<some>\d+) of (?P<all>\d+) cells;)? in"
-        r" (?P<cell>\S+): (?P<ratio>[\d.]+) times as fast as their median"
-        r" \((?P<sure>[\d.]+) % interval (?P<bounds>[^,]+), (?P<blocks>\d+) blocks\)\."
+        r" (?P<cell>\S+): (?P<ratio>[\d.]+)x slower than their median"
+        r" \((?P<sure>[\d.]+) % CI (?P<bounds>[^,]+), (?P<blocks>\d+) blocks\)\."
     )
     host, cell = found["host"], found["cell"]
     assert cell in said.statement.cells
     ratio = _ratios(said, cell)[host]
-    assert abs(ratio - float(found["ratio"])) <= 0.0051
+    assert abs(1 / ratio - float(found["ratio"])) <= 0.051 / ratio
     assert ratio <= _SLOWER
     assert int(found["blocks"]) == len(said.complete(cell)) > 1
     assert 95 <= float(found["sure"]) < 100
-    bounds = [float(part) for part in found["bounds"].removeprefix("at most ").split(" to ")]
-    assert bounds[-1] <= 1
-    assert len(bounds) < 2 or bounds[0] - 0.006 <= ratio <= bounds[1] + 0.006
+    bounds = [float(part) for part in found["bounds"].removeprefix("at least ").split(" to ")]
+    assert bounds[0] >= 1
+    assert len(bounds) < 2 or bounds[0] * 0.95 <= 1 / ratio <= bounds[1] * 1.05
     for other in said.statement.cells:
         others = _ratios(said, other)[host]
         assert ratio - 1e-9 <= others <= _SLOWER, "the cell that is named is the one where it is slowest"
@@ -64,8 +64,8 @@ def host_slower(said: Said) -> None:
 @checks("hosts_slower_more")
 def hosts_slower_more(said: Said) -> None:
     found = said.match(
-        r"(?P<more>\d+) more hosts are slower than the others; the slowest of them, (?P<host>\S+),"
-        r" (?P<ratio>[\d.]+) times as fast as their median\."
+        r"(?P<more>\d+) more hosts are slower than the others\. The slowest of them, (?P<host>\S+),"
+        r" is (?P<ratio>[\d.]+)x slower than their median\."
     )
     named = [one.text.split()[1] for one in said.findings.statements if one.says == "host_slower"]
     every = [_ratios(said, cell) for cell in said.statement.cells]
@@ -73,5 +73,5 @@ def hosts_slower_more(said: Said) -> None:
     rest = {host: ratio for host, ratio in slow.items() if ratio <= _SLOWER and host not in named}
     assert int(found["more"]) <= len(rest)
     assert found["host"] not in named
-    assert abs(slow[found["host"]] - float(found["ratio"])) <= 0.0051
+    assert abs(1 / slow[found["host"]] - float(found["ratio"])) <= 0.051 / slow[found["host"]]
     assert all(slow[host] <= slow[found["host"]] for host in named)

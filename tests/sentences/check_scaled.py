@@ -10,7 +10,7 @@ from kit import Said, checks, close, geometric, number, size
 
 _THREADS = (
     r"(?P<work>\w+) on (?P<target>\w+): (?P<least>\d+) threads? gives? (?P<first>.+?), (?P<most>\d+) together"
-    r" (?P<last>.+) \((?P<times>[\d.]+) times(?:; (?P<low>[\d.]+) to (?P<high>[\d.]+))?\); (?P<law>.+)\."
+    r" (?P<last>.+) \((?P<times>[\d.]+)x(?:; (?P<low>[\d.]+) to (?P<high>[\d.]+))?\); (?P<law>.+)\."
 )
 _GRID = [0.0, *(10 ** (step / 12 - 5) for step in range(61))]
 
@@ -49,16 +49,16 @@ def _law(said: Said, text: str, rates: dict[int, float], blocks: int) -> None:
     if blocks < 3:
         return
     top, off = _nearest(rates)
-    most = re.fullmatch(r"the most is with ([\d.,]+) to ([\d.,]+) threads, by the scalability law", text)
+    most = re.fullmatch(r"the peak is at ([\d.,]+) to ([\d.,]+) threads, by the scalability law", text)
     if most:
         assert number(most[1]) / 1.3 <= top <= 1.3 * number(most[2]), said.text
         assert number(most[2]) <= max(rates), said.text
     elif text.startswith("no scalability law"):
         assert off > 0.15, said.text
-    elif text.startswith("it still rises with "):
+    elif text.startswith("it still rises at "):
         assert top > 0.8 * max(rates), said.text
     else:
-        assert text == "with how many threads the most is reached is inconclusive", said.text
+        assert text == "the number of threads at the peak is inconclusive", said.text
 
 
 def _nearest(rates: dict[int, float]) -> tuple[float, float]:
@@ -77,7 +77,7 @@ def _nearest(rates: dict[int, float]) -> tuple[float, float]:
 @checks("per_device_withheld")
 def per_device_withheld(said: Said) -> None:
     part = said.match(
-        r"No figure per device for (?P<left>\d+) of (?P<all>\d+) cells on a cluster: (?P<why>.+)\."
+        r"No value per device for (?P<left>\d+) of (?P<all>\d+) cells on a cluster: (?P<why>.+)\."
     )
     clusters = {name: one["ceph"] for name, one in said.result.manifest["targets"].items() if one["ceph"]}
     cells = [cell for cell in said.findings.cells if cell.target in clusters]

@@ -267,9 +267,9 @@ def on_a_lab(said: Said) -> None:
 @checks("trials_under_fault")
 def trials_under_fault(said: Said) -> None:
     found = said.match(
-        r"(?P<under>\d+) of (?P<all>\d+) trials? ran while a fault was in force(?P<asked>, as asked for)?:"
+        r"(?P<under>\d+) of (?P<all>\d+) trials? ran while a fault was active(?P<asked>, as requested)?:"
         r" (?P<named>.*?)(?: and (?P<more>\d+) more)?\."
-        r"(?P<differ> Trials differ in that: what is between them may be the fault's\.)?"
+        r"(?P<differ> The trials ran under different faults, which may explain their differences\.)?"
     )
     faults = {row.trial: json.loads(row.faults or "[]") for row in said.trials}
     under = [row for row in said.trials if faults[row.trial]]
@@ -299,12 +299,12 @@ def estimate_off(said: Said) -> None:
 @checks("more_blocks_tell")
 def more_blocks_tell(said: Said) -> None:
     found = said.match(
-        r"(?P<few>\d+) of (?P<all>\d+) comparisons inconclusive, too few blocks: (?P<rest>.*)\."
+        r"(?P<few>\d+) of (?P<all>\d+) comparisons? inconclusive, too few blocks: (?P<rest>.*)\."
     )
     verdicts = [c.verdict for c in said.findings.comparisons] or _of_effects(said)
     assert int(found["few"]) <= verdicts.count("undecided")
     assert int(found["all"]) == len(verdicts)
-    told = [int(number) for number in re.findall(r" in (\d+)(?=;|$)", found["rest"])]
+    told = [int(number) for number in re.findall(r" in (?:this|these) (\d+)(?=;|$)", found["rest"])]
     assert sum(told) == int(found["few"]), said.text
 
 
@@ -331,7 +331,7 @@ def changed(said: Said) -> None:
                 third = max(1, len(blocks) // 3)
                 ends = [fmean(math.log(found[b]) for b in part) for part in (blocks[:third], blocks[-third:])]
                 assert (ends[1] > ends[0]) == (verb == "rose"), said.text
-    assert re.search(r"rose|fell|changed|after it|resembled", said.text), said.text
+    assert re.search(r"rose|fell|changed|after it|correlated", said.text), said.text
 
 
 def _plain(text: str) -> float:
@@ -351,9 +351,7 @@ def caches(said: Said) -> None:
     assert work, said.text
     rows = said.counted(f"{target}.{work[1]}")
     assert rows
-    share = re.search(
-        r"(\d+) % (?:came out of|had got no further than) (.*?)(?:$|,| \(| and \d|;|\.)", said.text
-    )
+    share = re.search(r"(\d+) % (?:came from|had reached only) (.*?)(?:$|,| \(| and \d|;|\.)", said.text)
     assert share, said.text
     whole = _sum(rows, "total_read_bytes" if read else "total_write_bytes")
     way, behind = ("read", "read_bytes") if read else ("write", "written_bytes")
@@ -366,8 +364,8 @@ def caches(said: Said) -> None:
 @checks("writes_amplified")
 def amplified(said: Said) -> None:
     found = said.match(
-        r"(?P<target>\w+): each byte written in (?P<work>\S+) cost (?P<cost>[\d,.e+]+) on the OSDs' stores, where the"
-        r" model says (?P<model>[\d,.]+)(?:, (?P<times>[\d,.]+) times that)? \((?P<how>.*)\)\."
+        r"(?P<target>\w+): the OSDs' stores wrote (?P<cost>[\d,.e+]+) bytes for each byte written in"
+        r" (?P<work>\S+?)(?:, (?P<times>[\d,.]+)x the model)?\. The model gives (?P<model>[\d,.]+) \((?P<how>.*)\)\."
     )
     rows = said.complete(f"{found['target']}.{found['work']}")
     cost = _sum(rows, "store_written_bytes") / _sum(rows, "total_write_bytes")
@@ -375,14 +373,14 @@ def amplified(said: Said) -> None:
     copies = said.result.manifest["targets"][found["target"]]["ceph"]["size"]
     close(number(found["model"]), float(copies))  # large writes: each byte once a replica
     if "times" in found:
-        close(number(found["times"]), cost / copies)
+        close(number(found["times"]), cost / copies, 2)
 
 
 @checks("way_not_measured", "way_without_figure", "pair_not_asked")
 def left_out(said: Said) -> None:
     words = {
         "way_not_measured": "{target} was not measured: {reason}.",
-        "way_without_figure": "{target} has no figure of {work}: {reason}.",
+        "way_without_figure": "{target} has no value for {work}: {reason}.",
         "pair_not_asked": "{target} was not asked: {reason}.",
     }[said.statement.says]
     guest = said.result.guest()  # what a guest could not do either is told by its own reasons
@@ -396,7 +394,7 @@ def ways_emulated(said: Said) -> None:
     guest = said.result.guest()
     assert guest is not None
     assert guest.manifest["targets"]
-    word = re.match(r"Rows marked (.*?) ran in an emulated guest: ", said.text)
+    word = re.match(r"Rows marked (.*?) ran in an emulated guest\. ", said.text)
     assert word, said.text
     rows = [row for one in said.findings.sections for table in one.tables for row in table.rows]
     marked = {key for row in rows for key in row.keys if word[1] in key}
@@ -408,8 +406,8 @@ def way_to_take(said: Said) -> None:
     """Who is first, and every figure."""
     heading, _, rest = said.text.partition(": ")
     work, _, part = heading.partition(" ")
-    found = dict(re.findall(r"(\w+) (?:is first with|has) ([\d,.]+ [\w/]+)", rest))
-    first = re.match(r"(\w+) is first", rest)
+    found = dict(re.findall(r"(\w+) (?:is fastest with|has) ([\d,.]+ [\w/]+)", rest))
+    first = re.match(r"(\w+) is fastest", rest)
     assert first, said.text
     means: dict[str, float] = {}
     for target, printed in found.items():
@@ -419,7 +417,7 @@ def way_to_take(said: Said) -> None:
             return  # a figure that needs more than rows
         means[target] = geometric(own.values())
         close(size(printed) if "B/s" in printed else number(printed.split()[0]), means[target])
-    ranked = {target: mean for target, mean in means.items() if f"beside them {target} has" not in rest}
-    beside = re.findall(r"beside them (\w+) has", rest)
+    ranked = {target: mean for target, mean in means.items() if f"for comparison {target} has" not in rest}
+    beside = re.findall(r"for comparison (\w+) has", rest)
     others: Mapping[str, float] = {target: mean for target, mean in ranked.items() if target not in beside}
     assert max(others, key=lambda name: others[name]) == first[1], said.text

@@ -12,10 +12,11 @@ from kit import Said, checks, close, geometric, number, size
 
 _HEAD = r"(?P<sweep>\w+) on (?P<target>\w+): "
 _KNEE = (
-    _HEAD + r"(?P<knee>.+) \((?P<amount>[^)]+)\) is the least that gives 95 % of the plateau of (?P<rate>.+)"
-    r" \(95 % interval (?P<low>.+) to (?P<high>.+)\);"
-    r" (?:no other than (?P<only>.+) could be it|it could be from (?P<from>.+) to (?P<to>.+)) \(95 %\)\."
-    r"(?: Next smaller of those tried, (?P<below>.+) \((?P<less>[^)]+)\): (?P<share>\d+)%\.)?"
+    _HEAD
+    + r"(?P<knee>.+) \((?P<amount>[^)]+)\) is the smallest level that gives 95 % of the plateau of (?P<rate>.+)"
+    r" \(95 % CI (?P<low>.+) to (?P<high>.+)\);"
+    r" 95 % CI of the level: (?:(?P<only>.+) alone|(?P<from>.+) to (?P<to>.+?))\."
+    r"(?: The next smaller level tried, (?P<below>.+) \((?P<less>[^)]+)\), gives (?P<share>\d+) %\.)?"
 )
 
 
@@ -76,8 +77,8 @@ def sweep_knee(said: Said) -> None:
 @checks("sweep_no_plateau")
 def sweep_no_plateau(said: Said) -> None:
     part = said.match(
-        _HEAD + r"no plateau in its grid: the rate, (?P<rate>.+) at its best, still rises at (?P<end>.+)"
-        r" \((?P<amount>.+)\)\. Give bs and iodepth larger levels\."
+        _HEAD + r"no plateau: the rate, at most (?P<rate>.+), still rises at (?P<end>.+)"
+        r" \((?P<amount>.+)\)\. Add larger levels of bs and iodepth\."
     )
     last = max(_cells(said, part), key=_amount)
     assert part["end"] == _words(last)
@@ -88,7 +89,7 @@ def sweep_no_plateau(said: Said) -> None:
 
 @checks("sweep_made_of")
 def sweep_made_of(said: Said) -> None:
-    part = said.match(_HEAD + r"(?:What the plateau is made of|What the rate is bound by)(?P<rest>.+)")
+    part = said.match(_HEAD + r"bottleneck of the (?:plateau|rate)(?P<rest>.+)")
     rows = [row for cell in said.statement.cells for row in said.complete(cell)]
     for words, column in (
         ("this host's processors", "cpu_busy_share"),
@@ -108,7 +109,7 @@ def sweep_made_of(said: Said) -> None:
 @checks("sweep_tried")
 def sweep_tried(said: Said) -> None:
     part = said.match(
-        _HEAD + r"(?P<tried>\d+) of (?P<every>\d+) cells of its grid were tried, in (?P<trials>\d+) trials"
+        _HEAD + r"(?P<tried>\d+) of (?P<every>\d+) cells? of its grid were tried, in (?P<trials>\d+) trials?"
         r"(?P<rest>; the others were not needed)?\.(?P<more>.*)"
     )
     ids = {cell["id"] for cell in _cells(said, part)}

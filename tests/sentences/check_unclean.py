@@ -9,9 +9,9 @@ from kit import Said, checks, seconds
 
 _KINDS = {
     "degraded": {"degraded"},
-    "while data were rebuilt": {"rebuilding"},
+    "rebuilding data": {"rebuilding"},
     "clean": {"clean"},
-    "of which it is not known": set(),
+    "unknown": set(),
 }
 
 
@@ -31,14 +31,12 @@ def _moods(said: Said) -> list[tuple[float, str, int, str]]:
 
 @checks("cluster_unclean_as_asked")
 def cluster_unclean_as_asked(said: Said) -> None:
-    part = said.match(
-        r"To be measured while the cluster is not clean: (?P<parts>.+), of (?P<all>\d+) trials\."
-    )
+    part = said.match(r"Of (?P<all>\d+) trials? with --degraded, the cluster was (?P<parts>.+)\.")
     seen: dict[str, set[str]] = {row.trial: set() for row in said.trials}
     for _, mood, _, trial in _moods(said):
         seen[trial].add(mood)
     expected = Counter(
-        next((words for words, moods in _KINDS.items() if moods == found), "while that changed")
+        next((words for words, moods in _KINDS.items() if moods == found), "changing between these")
         for found in seen.values()
     )
     told = {words.partition(" ")[2]: int(words.partition(" ")[0]) for words in part["parts"].split(", ")}
@@ -49,8 +47,8 @@ def cluster_unclean_as_asked(said: Said) -> None:
 @checks("cluster_clean_again")
 def cluster_clean_again(said: Said) -> None:
     part = said.match(
-        r"The cluster was clean again (?P<least>.+) to (?P<most>.+) after it was first seen otherwise, under this"
-        r" load(?:; most copies missing at once: (?P<lost>\d+))?\."
+        r"Under this load the cluster was clean again (?P<least>.+) to (?P<most>.+) after it was first seen not"
+        r" clean(?:; at most (?P<lost>\d+) copies were missing)?\."
     )
     looks = _moods(said)
     unclean = [look for look in looks if look[1] != "clean"]

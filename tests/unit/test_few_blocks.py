@@ -172,16 +172,16 @@ def pairs(cells: Array, metric: str = "iops", **options: object) -> list[Pair]:
 
 def test_a_comparison_says_what_it_was_learned_from_and_how_it_was_corrected() -> None:
     found = decide(pairs(study(1, 3, 4)), 0.05)
-    assert {one.assumption for one in found} == {"few blocks: spread learned from all 12 cells"}
+    assert {one.assumption for one in found} == {"few blocks: variation estimated from all 12 cells"}
     assert found[0].correction is not None
-    assert found[0].correction.startswith("corrected for 8 comparisons (Benjamini and Hochberg: of the")
+    assert found[0].correction.startswith("corrected for 8 comparisons (Benjamini and Hochberg: on average")
 
 
 def test_percentiles_are_learned_of_apart_from_rates() -> None:
     rates, waits = pairs(study(1, 3, 4)), pairs(study(2, 2, 4), "latency_p99")
     found = decide([*rates, *waits], 0.05)
-    assert "spread learned from all 12 cells" in str(found[0].assumption)
-    assert "rests on the assumption" in str(found[-1].assumption)
+    assert "variation estimated from all 12 cells" in str(found[0].assumption)
+    assert "the CI assumes" in str(found[-1].assumption)
 
 
 def test_the_studys_own_question_is_decided_so_that_nothing_errs() -> None:
@@ -215,7 +215,7 @@ def test_only_works_that_decide_are_held_to_it() -> None:
 def test_a_run_that_looked_at_its_intervals_learns_nothing() -> None:
     found = decide(pairs(study(1, 3, 4, 6)), 0.05, 0.03)
     assert {one.assumption for one in found} == {None}
-    assert "looked at more than once (Holm)" in str(found[0].correction)
+    assert "tested more than once (Holm)" in str(found[0].correction)
 
 
 def test_a_cell_unlike_the_others_is_said_in_its_comparison() -> None:
@@ -223,7 +223,7 @@ def test_a_cell_unlike_the_others_is_said_in_its_comparison() -> None:
     cells[2, 4] *= 40
     (said,) = [one for one in decide(pairs(cells), 0.05) if one.unlike]
     assert (said.other, said.work) == ("t2", "w4")
-    assert "scatters unlike the other cells" in str(said.assumption)
+    assert "varies more or less than the other cells" in str(said.assumption)
 
 
 def test_what_is_undecided_says_what_more_blocks_would_tell_and_cost() -> None:
@@ -234,7 +234,7 @@ def test_what_is_undecided_says_what_more_blocks_would_tell_and_cost() -> None:
     (said,) = more_statements(found, 60.0)
     assert "comparisons inconclusive, too few blocks: " in said.text
     assert "more in about " in said.text
-    assert "would tell" in said.text
+    assert "would detect" in said.text
 
 
 def test_where_a_difference_is_found_at_least_says_its_nearer_end() -> None:

@@ -76,7 +76,7 @@ def test_states_in_which_a_setting_is_mixed_up_with_two_others_are_refused() -> 
     states = {"without": ["c"], "with_1": ["a"], "with_2": ["b"], "with_1_2": ["a", "b", "c"]}
     settings = [{"setting": name} for name in "abc"]
     manifest = {"proof": {"settings": settings, "design": {"kind": "factorial", "states": states}}}
-    with pytest.raises(ResultError, match="do not tell its settings apart"):
+    with pytest.raises(ResultError, match="do not distinguish its settings"):
         stored_design(manifest)
 
 
@@ -109,10 +109,12 @@ def test_two_that_act_on_each_other_are_found_with_what_they_cannot_be_told_from
     acting = [one for one in found.interactions if one.best]
     assert [one.group for one in acting] == [(("a", "b"), ("c", "d"))]
     assert acting[0].compared.ratio == pytest.approx(1.5, rel=0.05)
-    assert interaction_sentence(acting[0]).startswith("One of a x b, c x d (not told apart) in work iops: ")
-    assert "if a x b, best with a and b (1.49 times neither)" in interaction_sentence(acting[0])
+    assert interaction_sentence(acting[0]).startswith(
+        "One of a x b, c x d (the design cannot distinguish them) in work iops: "
+    )
+    assert "if a x b, best with a and b (1.49x neither)" in interaction_sentence(acting[0])
     assert "a x b cannot be told from c x d" in alias_words(asked)
-    assert "0 of 6 pairs can be told, the others in groups of up to 2 only" in told_sentence(asked)
+    assert "0 of 6 interactions are estimated, the others only in groups of up to 2" in told_sentence(asked)
 
 
 def test_a_setting_that_only_works_with_another_is_said_to_depend_on_it() -> None:
@@ -121,7 +123,7 @@ def test_a_setting_that_only_works_with_another_is_said_to_depend_on_it() -> Non
         asked, {"a": 0.75, "b": 0.75}, np.random.default_rng(3), noise=0.005, together={("a", "b"): 1.78}
     )
     assert verdicts(asked, found) == {"a": "depends", "b": "depends"}
-    assert told_sentence(asked).endswith("; the pair can be told.")
+    assert told_sentence(asked).endswith("; the interaction of the pair is estimated.")
 
 
 def test_a_block_that_lacks_a_state_counts_for_no_effect() -> None:

@@ -44,16 +44,23 @@ def test_only_a_whole_interval_beyond_what_is_allowed_is_a_loss(
 @pytest.mark.parametrize(
     ("metric", "ratio", "low", "high", "passed", "words"),
     [
-        ("latency_p99", 1.2, 0.53, 2.70084716813657e18, "undecided", "cannot be told from 5 blocks"),
-        ("latency_p99", 1.2, 1e-18, 1e18, "undecided", "cannot be told from 5 blocks"),
-        ("iops", 1.2, 1e-300, 1e304, "undecided", "cannot be told from 5 blocks"),
-        ("iops", 1.0, 0.0, 2.0, "undecided", "cannot be told from 5 blocks"),
-        ("iops", float("inf"), 1.0, float("inf"), "undecided", "cannot be told"),
-        ("iops", 0.0, 0.0, 0.0, "undecided", "cannot be told"),
-        ("latency_p99", 1e9, 4.0, 1e18, "lost", "interval a loss of 300.0 % to more than 10,000 %"),
-        ("iops", 1e5, 4.0, 1e10, "holds", "interval a gain of 300.0 % to more than 10,000 %"),
-        ("iops", 1e-9, 1e-18, 0.5, "lost", "interval a loss of more than 99.9 % to 50.0 %"),
-        ("iops", 0.9, 0.8, 1.1, "undecided", "interval a loss of 20.0 % to a gain of 10.0 %"),
+        ("latency_p99", 1.2, 0.53, 2.70084716813657e18, "undecided", "5 blocks: too noisy for a CI"),
+        ("latency_p99", 1.2, 1e-18, 1e18, "undecided", "5 blocks: too noisy for a CI"),
+        ("iops", 1.2, 1e-300, 1e304, "undecided", "5 blocks: too noisy for a CI"),
+        ("iops", 1.0, 0.0, 2.0, "undecided", "5 blocks: too noisy for a CI"),
+        (
+            "iops",
+            float("inf"),
+            1.0,
+            float("inf"),
+            "undecided",
+            "no ratio: one of the two values is too close to zero",
+        ),
+        ("iops", 0.0, 0.0, 0.0, "undecided", "no ratio: one of the two values is too close to zero"),
+        ("latency_p99", 1e9, 4.0, 1e18, "lost", "CI: a loss of 300.0 % to more than 10,000 %"),
+        ("iops", 1e5, 4.0, 1e10, "holds", "CI: a gain of 300.0 % to more than 10,000 %"),
+        ("iops", 1e-9, 1e-18, 0.5, "lost", "CI: a loss of more than 99.9 % to 50.0 %"),
+        ("iops", 0.9, 0.8, 1.1, "undecided", "CI: a loss of 20.0 % to a gain of 10.0 %"),
     ],
 )
 def test_a_change_beyond_what_its_interval_can_tell_is_not_printed_as_a_figure(

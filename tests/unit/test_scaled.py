@@ -143,9 +143,9 @@ def test_what_the_devices_of_all_osds_bound_is_divided_by_them(cause: str) -> No
 @pytest.mark.parametrize(
     ("judged", "words"),
     [
-        (_judged("client_thread"), "1 bound by something else"),
-        (_judged("osd_slow_device"), "1 bound by something else"),
-        (_judged(None), "1 of which nobody could tell what bounds them"),
+        (_judged("client_thread"), "1 with another bottleneck"),
+        (_judged("osd_slow_device"), "1 with another bottleneck"),
+        (_judged(None), "1 with an unknown bottleneck"),
         (_judged("store_device", state="INVALID"), "1 INVALID or not run"),
         (_judged("store_device", lab=True), "1 on a lab, whose OSDs share one disk"),
         (_judged("store_device", osds=None), "1 where the number of OSDs changed or was not seen"),

@@ -84,7 +84,7 @@ def test_the_answer_of_many_sweeps_is_a_few_sentences_and_leads(four: list[Sweep
     first = answer.text.partition(". ")[0]
     places = [first.index(name) for name in ("library", "kernel", "striper", "fuse")]
     assert places == sorted(places), "the highest first"
-    assert "What bounds library there is not known" in answer.text
+    assert "Bottleneck of library there: unknown" in answer.text
     assert "Enough for 95 % in grid (bs x iodepth): fuse " in answer.text
     assert answer.text.count("not sure") <= 2
 
@@ -120,13 +120,13 @@ def test_a_sweep_whose_cells_are_invalid_says_so_and_no_figure() -> None:
     rows = {row[0]: row[1:] for row in printed.table.rows}
     assert rows["fuse"][1] == rows["kernel"][2] == "INVALID"
     assert "INVALID" not in rows["fuse"][0]
-    assert "No figure to use: grid on fuse, depth on kernel." in sweeps_answer(found).text
+    assert "No usable value: grid on fuse, depth on kernel." in sweeps_answer(found).text
 
 
 def test_what_bounds_the_highest_is_named() -> None:
     port = PlateauPart("port up", 0.98, "port up 98 % of 1 GiB/s")
     text = sweeps_answer(found_of(RATES, parts=PlateauParts((port,)))).text
-    assert "library is bound there by port up 98 % of 1 GiB/s." in text
+    assert "Bottleneck of library there: port up 98 % of 1 GiB/s." in text
 
 
 def test_a_rate_that_still_rises_is_no_knee(four: list[SweepFound]) -> None:

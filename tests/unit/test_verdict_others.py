@@ -158,7 +158,7 @@ def test_a_figure_above_the_link_is_invalid() -> None:
         " what explains it was not seen"
     )
     cached = check(**LINK, target={"access": "nfs"}, wire_received_bytes=25 * MIB)
-    assert evidence(cached)["implausible"].endswith(": 75 % came out of the page cache")
+    assert evidence(cached)["implausible"].endswith(": 75 % came from the page cache")
     assert "implausible" not in evidence(check(**{**LINK, "wire_limit_bytes_per_s": 45 * MIB}))
 
 
@@ -252,7 +252,7 @@ def test_a_gateway_that_is_quicker_than_its_own_cluster_is_doubtful_with_what_ex
     assert list(found) == ["nfs.read"]
     assert found["nfs.read"] == (
         "2 times as quick as rados.read, which goes to the same cluster without the gateway"
-        " (at least 2 times, 6 blocks): 100 % came out of the gateway's cache"
+        " (at least 2 times, 6 blocks): 100 % came from the gateway's cache"
     )
     assert overtakes(2.0, osds=None)["nfs.read"].endswith("what explains it was not seen")
 

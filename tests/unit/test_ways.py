@@ -123,10 +123,10 @@ def test_json_has_the_table_in_base_units() -> None:
 def test_words_name_the_way_to_take_and_set_this_hosts_own_disk_beside_them() -> None:
     ways = _ways(_cell("fuse", cpu_ns=9e6), _cell("lib"), _cell("local"), left_out=(GONE, CANNOT))
     said = way_statements(ways, columns_of(ways), TABLES, 0.05, (GONE, CANNOT))
-    assert said[0].text.startswith("small: lib is first with 210 IOPS; fuse has 105 IOPS")
-    assert "beside them local has 950 IOPS" in said[0].text
+    assert said[0].text.startswith("small: lib is fastest with 210 IOPS; fuse has 105 IOPS")
+    assert "for comparison local has 950 IOPS" in said[0].text
     assert "fuse: its client uses 0.945 CPUs" in said[0].evidence
-    assert "lib has no figure of links: libcephfs has no such operation." in [one.text for one in said]
+    assert "lib has no value for links: libcephfs has no such operation." in [one.text for one in said]
     assert "smb was not measured: smbd is not installed." in [one.text for one in said]
 
 
@@ -134,7 +134,7 @@ def test_operations_that_were_not_kept_in_flight_are_said() -> None:
     slow = _cell("fuse", latency_mean=Quantity(4e9 / 105, "ns"))
     ways = _ways(slow, _cell("lib"), _cell("local"))
     (said,) = way_statements(ways, columns_of(ways), TABLES, 0.05, ())
-    assert "fuse: keeps 4.00 of 16 operations in flight" in said.evidence
+    assert "fuse: has 4.00 of 16 requests outstanding" in said.evidence
 
 
 def test_a_table_too_wide_for_a_terminal_is_printed_in_parts(capsys: pytest.CaptureFixture[str]) -> None:
@@ -144,7 +144,7 @@ def test_a_table_too_wide_for_a_terminal_is_printed_in_parts(capsys: pytest.Capt
     ways = ways_of(VIEWS[:1], cells, ())
     show_sections(_findings(ways).sections, Console(width=80), whole=True)
     printed = capsys.readouterr().out
-    assert printed.count("Every way, every work") > 1
+    assert printed.count("Every access method and workload") > 1
     assert all(len(line) <= 80 for line in printed.splitlines() if "fuse" in line)
 
 

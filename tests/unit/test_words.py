@@ -85,8 +85,8 @@ def test_amplification_is_held_against_the_model_of_that_size() -> None:
     )
     said = texts(cells=cells)
     assert (
-        "ceph: each byte written in small cost 20.0 on the OSDs' stores, where the model says 3.00,"
-        " 6.67 times that (erasure coding 2+1: 1.50)." in said
+        "ceph: the OSDs' stores wrote 20.0 bytes for each byte written in small, 6.7x the model. The model"
+        " gives 3.00 (erasure coding 2+1: 1.50)." in said
     )
 
 
@@ -97,13 +97,13 @@ def test_reads_out_of_caches_are_said_with_their_shares_and_never_without_the_wo
         cell("ceph", "none", chains=(chain("read", ("page_cache", 0.01), ("store", 0.99)),)),
     )
     said = texts(cells=cells)
-    assert "ceph: of the bytes read in some, 43 % came out of the page cache (INVALID)." in said
+    assert "ceph: of the bytes read in some, 43 % came from the page cache (INVALID)." in said
 
 
 def test_writes_that_stayed_in_memory_are_said() -> None:
     cells = (cell("local", "w", chains=(chain("write", ("page_cache", 0.99), ("device", 0.01)),)),)
     (said,) = texts(cells=cells)
-    assert "99 % had got no further than this host's memory" in said
+    assert "99 % had reached only this host's memory" in said
 
 
 def test_no_share_is_rounded_to_all_or_nothing() -> None:

@@ -14,7 +14,7 @@ from leadline.knowledge.tables import table_of
 from leadline.plan.model import PlannedCell
 from leadline.store.tables import TrialRow
 from leadline.study.target import CephAccess, TargetFacts
-from leadline.units import exact_size, format_number, whole_percent
+from leadline.units import exact_size, format_count, format_number, format_times, whole_percent
 from leadline.verdict.kinds import judged
 from leadline.verdict.model import Cell, Chain, ChainPlace, Statement, TargetView
 
@@ -52,8 +52,8 @@ def _writes(target: str, cells: Sequence[Cell]) -> Iterator[Statement]:
         yield Statement(
             "finding",
             f"{target}: when the trials of {cell.work} ended, of the bytes written"
-            f" {_shares(chain, 'written', said)}, overwritten there or still to go"
-            f"{_flag(cell)}{_others(len(found) - 1)}.",
+            f" {_shares(chain, 'written', said)}{_flag(cell)}{_others(len(found) - 1)}. They were overwritten"
+            " there or not yet written back.",
             tuple(f"{c.work}{_flag(c)}: {_all_shares(ch)}" for _, c, ch in found),
             says="writes_kept_back",
         )
@@ -71,19 +71,19 @@ def _beside_the_end(cells: Sequence[Cell], direction: str, least: float) -> list
 
 
 def _is_end(place: ChainPlace) -> bool:
-    """Also of places that nothing tells apart: what may have come from the end is not a cache's."""
+    """Also of places that nothing distinguishes: what may have come from the end is not a cache's."""
     return not _NO_CACHE.isdisjoint(place.name.split(JOINED))
 
 
 def _shares(chain: Chain, kind: str, least: float) -> str:
     way: Literal["read", "written"] = "read" if kind == "read" else "written"
-    verb = "came out of" if kind == "read" else "had got no further than"
+    verb = "came from" if kind == "read" else "had reached only"
     parts = [
         f"{whole_percent(place.share)} {verb} {place_words(place.name, way)}"
         for place in chain.places
         if place.share is not None and place.share >= least and not _is_end(place)
     ]
-    return " and ".join(parts) if parts else "caches had all"
+    return " and ".join(parts) if parts else "caches held all"
 
 
 def _all_shares(chain: Chain) -> str:
@@ -97,7 +97,7 @@ def _flag(cell: Cell) -> str:
 
 
 def _others(count: int) -> str:
-    return "" if count == 0 else f"; likewise in {count} more {'work' if count == 1 else 'works'}"
+    return "" if count == 0 else f"; likewise in {format_count(count, 'more workload')}"
 
 
 def _amplified(target: str, cells: Sequence[Cell]) -> Iterator[Statement]:
@@ -114,15 +114,15 @@ def _amplified(target: str, cells: Sequence[Cell]) -> Iterator[Statement]:
     found.sort(key=lambda item: (-item[0], item[1].work))
     ratio, cell, store, chain = found[0]
     far = ratio >= vocabulary()["said"]["amplified"]
-    more = f", {format_number(ratio)} times that" if far else ""
+    more = f", {format_times(ratio)} the model" if far else ""
     cost, modelled = format_number(store.bytes_per_byte or 0), format_number(store.model or 0)
     yield Statement(
         "finding",
-        f"{target}: each byte written in {cell.work} cost {cost} on the OSDs' stores, where the model says"
-        f" {modelled}{more} ({chain.model}).",
+        f"{target}: the OSDs' stores wrote {cost} bytes for each byte written in {cell.work}{more}. The model"
+        f" gives {modelled} ({chain.model}).",
         tuple(
             f"{c.work}: {format_number(s.bytes_per_byte or 0)} bytes per byte,"
-            f" {format_number(s.model or 0)} by the model, {format_number(r)} times it"
+            f" {format_number(s.model or 0)} by the model, {format_times(r)} the model"
             for r, c, s, _ in found
         ),
         says="writes_amplified",
@@ -223,7 +223,7 @@ def _model_words(stored: float, one_by_one: bool, protection: Protection) -> str
         kept += f"; writes this small fill whole {extent}: {format_number(stored)}"
     elif not one_by_one:
         kept += "; buffered writes may be merged before they are sent"
-    return f"{kept}. Write-ahead log and metadata of the stores not counted"
+    return f"{kept}. Not counted: the stores' write-ahead log and metadata"
 
 
 def _acknowledged(facts: TargetFacts, direct: bool, syncs_each: bool) -> str:

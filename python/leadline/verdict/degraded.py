@@ -17,7 +17,7 @@ from typing import Any, Literal
 from leadline.faults import BEGAN, ENDED, Fault, TrialFault
 from leadline.store.journal import Event
 from leadline.store.tables import TrialRow
-from leadline.units import format_duration
+from leadline.units import format_count, format_duration
 from leadline.verdict.model import FaultSpan, Statement, Tone
 from leadline.verdict.sections.section import Section, TextTable
 
@@ -68,10 +68,10 @@ def fault_statements(trials: Sequence[TrialRow]) -> Iterator[Statement]:
     several = [f"{words} ({format_count(number, 'trial')})" for words, number in each[:_NAMED]]
     named = [each[0][0]] if len(each) == 1 else several
     rest = f" and {len(each) - _NAMED} more" if len(each) > _NAMED else ""
-    text = f"{count} of {format_count(len(trials), 'trial')} ran while a fault was in force"
-    text += f"{', as asked for' if asked else ''}: {', '.join(named)}{rest}."
+    text = f"{count} of {format_count(len(trials), 'trial')} ran while a fault was active"
+    text += f"{', as requested' if asked else ''}: {', '.join(named)}{rest}."
     if len({conditions(found) for found in under.values()}) > 1:
-        text += " Trials differ in that: what is between them may be the fault's."
+        text += " The trials ran under different faults, which may explain their differences."
     yield Statement("caution", text, tuple(_evidence(under)), says="trials_under_fault")
 
 
@@ -100,8 +100,8 @@ def faults_section(trials: Sequence[TrialRow], faults: Sequence[Fault]) -> Secti
     ]
     return Section(
         "faults",
-        "Faults in force meanwhile",
-        (TextTable("Faults in force meanwhile", headings, rows), *([of_cells] if of_cells.rows else [])),
+        "Active faults",
+        (TextTable("Active faults", headings, rows), *([of_cells] if of_cells.rows else [])),
         "Faults",
         note="Done on purpose by `leadline lab inject`, at this host's times. A trial's ramp counts, too.",
         json={"faults": document},
@@ -147,17 +147,13 @@ def _listed(names: Sequence[str]) -> str:
     return f"{shown} and {len(names) - 8} more" if len(names) > 8 else shown or "none"
 
 
-def format_count(count: int, noun: str) -> str:
-    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
-
-
 def _time(unix_s: float | None) -> str:
     if unix_s is None:
-        return "still in force"
+        return "still active"
     return f"{datetime.fromtimestamp(unix_s, UTC):%Y-%m-%d %H:%M:%S} UTC"
 
 
-_WORDS = {"degraded": "degraded", "rebuilding": "while data were rebuilt", "clean": "clean"}
+_WORDS = {"degraded": "degraded", "rebuilding": "rebuilding data", "clean": "clean"}
 
 
 def unclean_statements(trials: Sequence[TrialRow], *, asked: bool) -> Iterator[Statement]:
@@ -166,20 +162,19 @@ def unclean_statements(trials: Sequence[TrialRow], *, asked: bool) -> Iterator[S
         return
     counted = Counter(_state(trial) for trial in trials)
     parts = [f"{counted[mood]} {_WORDS[mood]}" for mood in MOODS if counted[mood]]
-    parts += [f"{counted['changed']} while that changed"] if counted["changed"] else []
-    parts += [f"{counted['']} of which it is not known"] if counted[""] else []
-    text = f"To be measured while the cluster is not clean: {', '.join(parts)}, of {len(trials)} trials."
+    parts += [f"{counted['changed']} changing between these"] if counted["changed"] else []
+    parts += [f"{counted['']} unknown"] if counted[""] else []
+    every = format_count(len(trials), "trial")
+    text = f"Of {every} with --degraded, the cluster was {', '.join(parts)}."
     tone: Tone = "finding" if len(counted) < 2 else "caution"  # figures of several states are in one mean
     yield Statement(tone, text, says="cluster_unclean_as_asked")
     found = rebuilt(trials)
     if found is None:
         return
     ends = [format_duration(float(round(seconds))) for seconds in (found.least_s, found.most_s)]
-    lost = (
-        "" if found.degraded_objects is None else f"; most copies missing at once: {found.degraded_objects}"
-    )
-    after = f"{ends[0]} to {ends[1]} after it was first seen otherwise"
-    text = f"The cluster was clean again {after}, under this load"
+    lost = "" if found.degraded_objects is None else f"; at most {found.degraded_objects} copies were missing"
+    after = f"{ends[0]} to {ends[1]} after it was first seen not clean"
+    text = f"Under this load the cluster was clean again {after}"
     yield Statement("finding", f"{text}{lost}.", says="cluster_clean_again")
 
 

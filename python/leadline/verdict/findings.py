@@ -104,8 +104,8 @@ def build_findings(
             raise UsageError("requirements are held against results of studies", "leave --require out")
         if result.published:
             if base is not None:
-                raise UsageError("published figures have no base to compare with", "leave --base out")
-            return _offered("findings of published figures", result)
+                raise UsageError("published values have no base to compare with", "leave --base out")
+            return _offered("findings of published values", result)
         if result.workflows:
             return _offered("findings of workflows", result)
         if result.traced:
@@ -427,7 +427,7 @@ def _itself(result: Result, read: Material) -> dict[str, str]:
     for event in result.events:
         if event.event == "self_measured":
             cost = event.details.get("null_ns_per_operation")
-            found["engine without storage (null, 4 KiB, 32 in flight)"] = (
+            found["engine without storage (null, 4 KiB, queue depth 32)"] = (
                 f"{cost:.0f} ns per operation" if cost else f"not measured: {event.details.get('reason')}"
             )
     trials = read.trials

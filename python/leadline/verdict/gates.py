@@ -113,10 +113,10 @@ def _unary(tokens: Tokens, depth: int) -> Expression:
 def _comparison(tokens: Tokens) -> GateCondition:
     name = tokens.take()
     if name.kind != "name" or name.text in ("and", "or"):
-        tokens.fail(f"a figure such as fuse.randread_4k.iops is needed, not {shown(name)}", name)
+        tokens.fail(f"a metric such as fuse.randread_4k.iops is needed, not {shown(name)}", name)
     parts = segments(name.text)
     if len(parts) < 2:
-        tokens.fail(f"{shown(name)} names no figure: write TARGET.WORK.FIGURE, or any.FIGURE", name)
+        tokens.fail(f"{shown(name)} is no metric: write TARGET.WORKLOAD.METRIC, or any.METRIC", name)
     operator = tokens.take()
     if operator.text not in (*_ORDERS, *_EQUALS):
         tokens.fail(f"one of < <= > >= == != is needed, not {shown(operator)}", operator)
@@ -141,7 +141,7 @@ def _check_words(comparison: GateCondition, tokens: Tokens, operator: Token) -> 
             tokens.fail(f"{shown(comparison.token)} is no {last}: use {', '.join(known)}", comparison.token)
         return
     if comparison.operator in _EQUALS and last != "blocks":
-        tokens.fail("a measured figure is never equal: use < or >", operator)
+        tokens.fail("a measured value is never equal: use < or >", operator)
     if comparison.token.kind != "number":
         tokens.fail(f"a number with its unit is needed, not {shown(comparison.token)}", comparison.token)
     names = [
@@ -195,7 +195,7 @@ def _nothing(gate: Gate, item: GateCondition, ids: Sequence[str]) -> UsageError:
     listed = ", ".join(ids[:6]) + (" …" if len(ids) > 6 else "")
     return UsageError(
         f"--fail-if {gate.text!a}: nothing is called {item.selector!a}",
-        f"write CELL.FIGURE; cells are {listed}; figures are {', '.join(known_metrics()[:6])} …, "
+        f"write CELL.METRIC; cells are {listed}; metrics are {', '.join(known_metrics()[:6])} …, "
         "validity, code, blocks",
     )
 
@@ -279,12 +279,12 @@ def judge_quantity(quantity: Quantity, operator: str, limit: float, limit_words:
     value = quantity.value or 0.0
     shown_value = units.format_quantity(value, quantity.unit)
     if quantity.low is None or quantity.high is None:
-        return _ordered(operator, value, limit), f"{shown_value}, one block: no interval"
+        return _ordered(operator, value, limit), f"{shown_value}, 1 block: no CI"
     ends = [_ordered(operator, end, limit) for end in (quantity.low, quantity.high)]
     low, high = (units.format_quantity(end, quantity.unit) for end in (quantity.low, quantity.high))
     words = f"{shown_value} ({low} to {high}, {quantity.blocks} blocks)"
     if ends[0] != ends[1]:
-        return None, f"{words}: the interval lies on both sides of {limit_words}"
+        return None, f"{words}: the CI contains {limit_words}"
     return ends[0], words
 
 

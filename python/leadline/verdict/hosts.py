@@ -19,11 +19,17 @@ from leadline.store.by_host import HostRow, read_by_host
 from leadline.store.journal import Event
 from leadline.store.reader import Result
 from leadline.store.tables import TrialRow
-from leadline.units import format_duration, format_latency, format_quantity, format_ratio_interval
+from leadline.units import (
+    format_duration,
+    format_latency,
+    format_quantity,
+    format_ratio_interval,
+    format_times,
+)
 from leadline.verdict.codes.catalogue import catalogue
 from leadline.verdict.model import UNUSABLE, State, Statement
 from leadline.verdict.sections.charts import Chart, CountBars
-from leadline.verdict.sections.numbers import confidence_words
+from leadline.verdict.sections.numbers import ci
 from leadline.verdict.sections.section import Marked, Panels, Section, TextTable
 
 _RATES = ("rate_iops", "rate_bytes_per_s")
@@ -142,9 +148,11 @@ def host_statements(seen: HostsSeen, states: Mapping[str, State]) -> Iterator[St
         )
         yield Statement(
             "caution",
-            f"Host {host} is slower than the others{where}: {worst.ratio:.2f} times as fast as their median"
-            f" ({interval_words(worst)}).",
-            tuple(f"{one.cell}: {one.ratio:.2f} ({interval_words(one)})" for one in slow),
+            f"Host {host} is slower than the others{where}: {format_times(1 / worst.ratio)} slower than their"
+            f" median ({interval_words(worst)}).",
+            tuple(
+                f"{one.cell}: {format_times(1 / one.ratio)} slower ({interval_words(one)})" for one in slow
+            ),
             says="host_slower",
             cells=tuple(one.cell for one in slow),
         )
@@ -153,9 +161,12 @@ def host_statements(seen: HostsSeen, states: Mapping[str, State]) -> Iterator[St
         rest = [one for host in more for one in found[host]]
         yield Statement(
             "caution",
-            f"{len(more)} more hosts are slower than the others; the slowest of them, {rest[0].host},"
-            f" {rest[0].ratio:.2f} times as fast as their median.",
-            tuple(f"{host}: {found[host][0].ratio:.2f} in {found[host][0].cell}" for host in more),
+            f"{len(more)} more hosts are slower than the others. The slowest of them, {rest[0].host}, is"
+            f" {format_times(1 / rest[0].ratio)} slower than their median.",
+            tuple(
+                f"{host}: {format_times(1 / found[host][0].ratio)} slower in {found[host][0].cell}"
+                for host in more
+            ),
             says="hosts_slower_more",
             cells=tuple(dict.fromkeys(one.cell for one in rest)),
         )
@@ -177,17 +188,17 @@ def host_line(seen: HostsSeen, trials: Sequence[TrialRow]) -> tuple[str, ...]:
         words = (
             "none is known to be slower than the others"
             if blocks > 1
-            else "one block tells of none whether it is slow"
+            else "one block cannot show whether a host is slow"
         )
-    return (f"{most} hosts, begun within {format_duration(skew_ns / 1e9)}: {words}.",)
+    return (f"{most} hosts, started within {format_duration(skew_ns / 1e9)}: {words}.",)
 
 
 def interval_words(one: HostAway) -> str:
-    """Its interval, at the confidence of the decision."""
+    """Its CI as a slowdown, at the confidence of the decision."""
     if one.low is None or one.high is None:
-        return "no interval"
-    bounds = format_ratio_interval(one.low, one.high)
-    return f"{confidence_words(one.confidence)} interval {bounds}, {one.blocks} blocks"
+        return ci("", one.blocks)
+    ends = format_ratio_interval(1 / one.high, 1 / max(one.low, 1e-300))
+    return ci(ends, one.blocks, one.confidence)
 
 
 def _by_host(seen: HostsSeen, states: Mapping[str, State]) -> dict[str, list[HostAway]]:
@@ -217,16 +228,16 @@ _HEADINGS = (
     "Host",
     "Rate",
     "Share",
-    "Of the others",
+    "Ratio to others",
     "p99",
-    "Begins after",
-    "Done before",
-    "Clock known to",
+    "Starts after",
+    "Ends before",
+    "Clock error",
 )
 _NOTE = (
-    "Means over blocks; p99 is the median of the blocks'. Of the others: this host's rate by the median of"
-    " the others', with the interval at which it is decided, * where it is slower for certain and by enough."
-    " Begins after the first host and is done before the last one, at most, by corrected clocks."
+    "Means over blocks; p99 is the median of the blocks. The ratio is this host's rate over the median of the"
+    " others, with its CI; * marks a host that is significantly slower, by more than the threshold. Starts"
+    " after the first host and ends before the last one: at most, by corrected clocks."
 )
 
 

@@ -13,7 +13,7 @@ from leadline.analysis.search import asked_rate
 from leadline.analysis.statistics.means import geometric_mean
 from leadline.plan.model import PlannedCell
 from leadline.study.work import Search
-from leadline.units import exact_duration, format_quantity
+from leadline.units import exact_duration, format_count, format_quantity
 from leadline.verdict.model import (
     UNUSABLE,
     Cell,
@@ -32,8 +32,8 @@ if TYPE_CHECKING:
 
 
 _NOTE = (
-    "Met: the whole 95 % interval fulfils what is asked; not met: none of it does. Inconclusive: it lies on"
-    " both sides, there is none, or a doubt about a cell could change the verdict."
+    "Met: the whole 95 % CI meets the requirement. Not met: no part of it does. Inconclusive: the CI lies on"
+    " both sides, there is no CI, or a doubt about a cell could change the verdict."
 )
 _ORDER = (False, None, True)
 _NAMED = 5
@@ -47,7 +47,7 @@ def requirement_line(found: Sequence[JudgedRequirement]) -> str:
         if own or met:
             names = "" if met or not own else f" ({_listed(own)})"
             parts.append(f"{len(own)} {words}{names}")
-    return f"Of {len(found)} requirement{'' if len(found) == 1 else 's'} {', '.join(parts)}."
+    return f"Of {format_count(len(found), 'requirement')} {', '.join(parts)}."
 
 
 def _listed(names: Sequence[str]) -> str:
@@ -101,7 +101,7 @@ def requirements_section(asked: Requirements | None, found: Sequence[JudgedRequi
     rows = tuple(row for one in found for row in _rows(one))
     table = TextTable(
         asked.title or "Requirements",
-        ("requirement", "verdict", "asked", "cell", "measured (95 % interval)"),
+        ("requirement", "verdict", "asked", "cell", "measured (95 % CI)"),
         rows,
         note=f"From: {asked.document}. {_NOTE}" if asked.document else _NOTE,
         spaced=True,
@@ -156,8 +156,8 @@ def _as_json(one: JudgedRequirement) -> dict[str, Any]:
 
 RATE_AT = "rate_at_"  # what the metric of a search is called begins so
 _SEARCH_NOTE = (
-    "Operations a second in open loop, of each block the highest rate that was kept with its latency, counted"
-    " from the intended start, within the bound; the interval is over the blocks."
+    "Operations a second in open loop. Each block gives the highest rate that was sustained with the latency"
+    " within the bound, measured from the intended start. The CI is over the blocks."
 )
 
 
@@ -228,7 +228,7 @@ def search_statements(cells: Sequence[Cell], tables: Mapping[str, CellTable]) ->
                 kept = format_quantity(item.value, item.unit)
                 if item.value is None:
                     held, blocks = _blocks(metric, tables.get(cell.id))
-                    kept = f"none in {blocks - held} of {blocks} blocks" if held else "none that was tried"
+                    kept = f"none in {blocks - held} of {blocks} blocks" if held else "no tested rate"
                 by_metric.setdefault(metric, []).append((cell.id, kept))
     for metric, found in by_metric.items():
         latency, _, bound = metric.removeprefix(RATE_AT).partition("_")

@@ -24,8 +24,8 @@ from leadline.verdict.sections.section import Item, Panels, Section, Words
 _LAB = "on a lab, whose OSDs share one disk"
 _UNUSABLE = "INVALID or not run"
 _UNCOUNTED = "where the number of OSDs changed or was not seen"
-_OTHERWISE = "bound by something else ({causes})"
-_UNKNOWN = "of which nobody could tell what bounds them"
+_OTHERWISE = "with another bottleneck ({causes})"
+_UNKNOWN = "with an unknown bottleneck"
 _CAUSES_MAX = 3
 
 
@@ -44,7 +44,7 @@ class PerDevice:
         """A rate of the cell for each device."""
         count = self.by_cell.get(cell.id)
         if count is None or figure.value is None:
-            return Quantity(None, figure.unit, reason="not bound by the devices: see Per device")
+            return Quantity(None, figure.unit, reason="the devices are not the bottleneck: see Per device")
         low, high = (None if end is None else end / count for end in (figure.low, figure.high))
         return replace(figure, value=figure.value / count, low=low, high=high)
 
@@ -103,21 +103,21 @@ def _withheld(
         if reasons[why]
     ]
     left = len(asked) - len(by_cell)
-    text = f"No figure per device for {left} of {len(asked)} cells on a cluster: {'; '.join(parts)}."
+    text = f"No value per device for {left} of {len(asked)} cells on a cluster: {'; '.join(parts)}."
     return [Statement("finding", text, says="per_device_withheld")]
 
 
-_KEYS = ("Pattern", "I/O size", "In flight", "Target", "Protection")
+_KEYS = ("Pattern", "I/O size", "Queue depth", "Target", "Protection")
 _COLUMNS = ("Bandwidth", "Operations", "Average latency")
 _PER_DEVICE = ("Bandwidth per device", "Operations per device")
 _NOTE = (
-    "Bandwidth in bytes of the application, latency from the submission of an operation to its end; of mixed"
-    " patterns the latency is that of reads. In flight: threads times operations of each, as asked for; where"
-    " a client takes fewer at a time, an operation's time begins when it is taken."
+    "Bandwidth counts bytes of the application. Latency is from the submission of an operation to its end; of"
+    " mixed patterns it is that of reads. Queue depth: threads times iodepth, as requested. If a client"
+    " accepts fewer requests, an operation's time starts when the client accepts it."
 )
 _DEVICES = (
-    " Per device: divided by the OSDs that were in, each taken as one device, and only where these devices"
-    " were what the cell is bound by."
+    " Per device: divided by the OSDs that were in, one device each, and only if these devices are the"
+    " bottleneck of the cell."
 )
 _NO_POOL = "\u2013"  # a target without a pool, or one of which the cluster did not say how it is protected
 

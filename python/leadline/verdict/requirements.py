@@ -100,7 +100,7 @@ def _of_cell(cell: Cell, bound: AskedBound, measured: MeasuredCells) -> Required
     """A metric of a cell, or the part of it that each process or host has."""
     quantity = cell.metrics.get(bound.metric)
     if quantity is None:
-        quantity = Quantity(None, "", reason=f"this work has no {bound.metric}")
+        quantity = Quantity(None, "", reason=f"this workload has no {bound.metric}")
     share = bound.limit.share
     parts = {"process": measured.processes(cell), "host": measured.hosts.get(cell.id, 1), None: 1}[share]
     figure = f"{bound.metric} per {share}" if share else bound.metric
@@ -159,9 +159,9 @@ def _figure(cells: tuple[Cell, ...], figure: str, bound: AskedBound, quantity: Q
         return replace(found, why=_doubt(cells), decides=_remedy(cells))
     if quantity.low is None:
         more = f"--blocks {_ENOUGH_BLOCKS}"
-        return replace(found, why="one block: there is no interval", decides=f"measure more blocks: {more}")
+        return replace(found, why="1 block: no CI", decides=f"measure more blocks: {more}")
     if met is None:
-        why = f"the interval lies on both sides of {bound.limit.text}"
+        why = f"the CI contains {bound.limit.text}"
         return replace(found, why=why, decides=_blocks_that_decide(quantity, limit))
     return replace(found, met=met)
 
@@ -224,8 +224,8 @@ def _blocks_that_decide(quantity: Quantity, limit: float) -> str:
     half = math.log(quantity.high / quantity.low) / 2
     blocks = math.inf if distance <= 0 else math.ceil(quantity.blocks * (half / distance) ** 2) + 1
     if blocks > _MOST_BLOCKS:
-        return f"not even {_MOST_BLOCKS} blocks would: the figure is that which is asked for"
-    return f"about {max(blocks, quantity.blocks + 1)} blocks would, if the figure stays where it is"
+        return f"not even {_MOST_BLOCKS} blocks would: the value equals the limit"
+    return f"about {max(blocks, quantity.blocks + 1)} blocks would, if the value stays the same"
 
 
 REQUIREMENTS_FORMAT = "leadline.requirements/1"
@@ -286,16 +286,16 @@ class Limit:
 def parse_limit(value: object) -> Limit:
     """Read `66MB/s per process`. Raises SpecError."""
     if isinstance(value, bool) or not isinstance(value, str | int | float):
-        raise SpecError(f"{str(value)[:60]!a} is not a figure", _EXAMPLE)
+        raise SpecError(f"{str(value)[:60]!a} is not a value", _EXAMPLE)
     text = f"{value:.15g}" if isinstance(value, float) else str(value).strip()
     found = _WRITTEN.fullmatch(text)
     if found is None:
-        raise SpecError(f"{text[:60]!a} is not a figure", _EXAMPLE)
+        raise SpecError(f"{text[:60]!a} is not a value", _EXAMPLE)
     unit, share = found["unit"] or "1", found["share"]
     if unit not in UNITS or UNITS[unit][0] == "clock":
         raise SpecError(f"{unit!a} is no unit here", f"use one of: {', '.join(UNITS)}")
     if share is not None and share not in SHARES:
-        raise SpecError(f"{share!a} is nothing that a figure can be of each of", f"use {' or '.join(SHARES)}")
+        raise SpecError(f"{share!a} cannot divide a metric", f"use {' or '.join(SHARES)}")
     figure = parse_figure(found["figure"], unit)
     if figure.value <= 0:
         raise SpecError("nothing is measured as 0 or below it", _EXAMPLE)
@@ -336,12 +336,10 @@ def _problem(
     limit, unit = parse_limit(at_least or at_most), metric_kind(metric).unit
     if over is not None:
         ratio = limit.dimension == "1" and limit.share is None
-        return (
-            None if ratio else (f"{limit.text!a} is no ratio", "beside `over` write a plain number, or 90%")
-        )
+        return None if ratio else (f"{limit.text!a} is no ratio", "with `over` write a plain number, or 90%")
     if _in_unit(limit, unit) is None:
         known = [name for name, (dimension, _) in UNITS.items() if dimension == _DIMENSIONS.get(unit)]
-        return f"{limit.text!a} is no figure of {metric}", f"its unit is one of: {', '.join(known)}"
+        return f"{limit.text!a} is not a value of {metric}", f"its unit is one of: {', '.join(known)}"
     if limit.share is not None and unit not in _OF_EACH:
         return f"{metric} is not what each {limit.share} has a part of", f"leave `per {limit.share}` out"
     return None
@@ -355,8 +353,8 @@ class AskedBound(_Asked):
     """
 
     metric: _Metric = Field(description="a metric of docs/results.md, for example bandwidth or latency_p99")
-    at_least: _Written | None = Field(None, description="the least that it may be, for example 66 MB/s")
-    at_most: _Written | None = Field(None, description="the most that it may be, for example 4ms")
+    at_least: _Written | None = Field(None, description="the minimum, for example 66 MB/s")
+    at_most: _Written | None = Field(None, description="the maximum, for example 4ms")
     over: str | None = Field(None, description="an option that varies: each level against the one before it")
 
     @model_validator(mode="after")
@@ -410,7 +408,7 @@ class Requirement(_Asked):
             raise refuse(f"has metrics and {flat[0]}", "write all of it below `metrics`, or none of it")
         if not self.figures:
             if self.metric is None:
-                raise refuse("asks for no metric", "add metric: and at_least: or at_most:")
+                raise refuse("requires no metric", "add metric: and at_least: or at_most:")
             problem = _problem(self.metric, self.at_least, self.at_most, self.over)
             if problem is not None:
                 raise refuse(*problem)
@@ -487,7 +485,7 @@ _CONDITION = re.compile(
     r"\s*(?P<target>[^.\s<>=]+)\.(?P<work>[^\s<>=]+)\.(?P<metric>[a-z][a-z0-9_]*)\s*(?P<order>[<>]=?|[!=]=)"
     r"\s*(?P<limit>.*?)\s*"
 )
-_CONDITION_HELP = "write TARGET.WORK.METRIC >= VALUE or <= VALUE, for example 'ceph.randread_4k.iops >= 500'"
+_CONDITION_HELP = "write TARGET.WORKLOAD.METRIC >= VALUE or <= VALUE, for example 'ceph.randread_4k.iops >= 500'"
 
 
 def is_condition(text: str) -> bool:
@@ -504,7 +502,7 @@ def parse_requirement(text: str) -> Requirement:
         raise SpecError(f"--require {text!a}: {found['order']} is none of >= and <=", _CONDITION_HELP)
     bound = "at_least" if found["order"] == ">=" else "at_most"
     target = "*" if found["target"] == "all" else found["target"]
-    asked = {"target": target, "work": found["work"], "metric": found["metric"], bound: found["limit"]}
+    asked = {"target": target, "workload": found["work"], "metric": found["metric"], bound: found["limit"]}
     try:
         return Requirement.model_validate(asked)
     except ValidationError as error:

@@ -11,7 +11,7 @@ from leadline.analysis.cells import CellTable, compare_cells
 from leadline.analysis.models.law import POINTS_MIN, LawOfBlocks, LawOutcome, law_of_blocks
 from leadline.analysis.statistics.means import Estimate
 from leadline.plan.model import PlannedCell
-from leadline.units import format_number, format_quantity
+from leadline.units import format_count, format_number, format_quantity
 from leadline.verdict.interface import KindAnswer
 from leadline.verdict.model import UNUSABLE, Cell, FigureRow, FigureTable, Quantity, State, Statement, worst
 from leadline.verdict.sections.charts import GrowthLines, GrowthModel, GrowthPoint
@@ -20,14 +20,13 @@ from leadline.verdict.sections.section import Panels, Section
 _COLUMNS = ("one", "most measured", "with", "times", "contention", "law's most at")
 _NOTE = (
     "One: the fewest threads. Times: the most threads over the fewest, paired by block. Contention and the"
-    " number of threads with the highest rate are of the Universal Scalability Law, fitted to each block:"
-    " contention is what work waits for in turn, as a share; ? where the blocks cannot tell, > where the rate"
-    " still rises at the most threads."
+    " number of threads with the highest rate come from the Universal Scalability Law, fitted to each block."
+    " Contention is the serial share. ? means inconclusive, > that the rate still rises at the most threads."
 )
 _TIMES = "\u00d7"
 _FAR = 0.2  # a law that is so far from a mean rate does not describe it
 _ENDS: tuple[tuple[LawOutcome, tuple[str, str]], ...] = (  # of one work, of several
-    ("peak", ("has its most before that", "have their most before that")),
+    ("peak", ("peaks before that", "peak before that")),
     ("rising", ("still rises there", "still rise there")),
     ("undecided", ("is inconclusive", "are inconclusive")),
 )
@@ -54,7 +53,7 @@ def sentence(one: Scaled) -> str:
     threads = "thread gives" if least == 1 else "threads give"
     head = (
         f"{one.name} on {one.target}: {least} {threads} {first}, {most} together {last}"
-        f" ({times.value:.2f} times{between})"
+        f" ({times.value:.2f}x{between})"
     )
     return f"{head}; {_of_law(one)}."
 
@@ -62,17 +61,15 @@ def sentence(one: Scaled) -> str:
 def _of_law(one: Scaled) -> str:
     law, most = one.law, one.ends[1]
     if law is None:
-        return "three blocks or more would tell where the most is"
+        return "three blocks or more would show the peak"
     if law.furthest > _FAR:
-        return f"no scalability law describes it: the nearest is {law.furthest:.0%} off"
+        return f"no scalability law fits: the best is {100 * law.furthest:.0f} % off"
     low, high = law.most_at
     if law.outcome == "peak":
-        return (
-            f"the most is with {format_number(low)} to {format_number(high)} threads, by the scalability law"
-        )
+        return f"the peak is at {format_number(low)} to {format_number(high)} threads, by the scalability law"
     if law.outcome == "rising":
-        return f"it still rises with {most}, by the scalability law"
-    return "with how many threads the most is reached is inconclusive"
+        return f"it still rises at {most} threads, by the scalability law"
+    return "the number of threads at the peak is inconclusive"
 
 
 def scaling_table(found: Sequence[Scaled]) -> FigureTable:
@@ -155,15 +152,16 @@ def _in_short(found: Sequence[Scaled]) -> str:
         if not own:
             continue
         grown = sorted(own, key=lambda one: one.times.value if one.times else 0.0)
-        ends = [f"{one.times.value:.2f} times in {one.name}" for one in (grown[0], grown[-1]) if one.times]
+        ends = [f"{one.times.value:.2f}x in {one.name}" for one in (grown[0], grown[-1]) if one.times]
         least, most = own[0].ends
         outcomes = [one.law.outcome for one in own if one.law and one.law.furthest <= _FAR]
         where = [
             f"{count} {words[count > 1]}" for outcome, words in _ENDS if (count := outcomes.count(outcome))
         ]
-        of_works = f" Of {len(own)} works {', '.join(where)}." if where else ""
+        of_works = f" Of {format_count(len(own), 'workload')} {', '.join(where)}." if where else ""
         both = " to ".join(dict.fromkeys(ends))
-        said.append(f"{target}: {most} threads give {both} of what {least} does.{of_works}")
+        fewest = format_count(least, "thread")
+        said.append(f"{target}: {most} threads give {both}, compared with {fewest}.{of_works}")
     return " ".join(said)
 
 

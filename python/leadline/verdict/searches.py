@@ -29,14 +29,15 @@ from leadline.store.own import StoredProposal, read_proposals
 from leadline.store.reader import Result, open_result
 from leadline.store.tables import TrialRow
 from leadline.study.target import TargetFacts
-from leadline.units import format_ratio_interval, quoted
+from leadline.units import format_count, format_ratio_interval, quoted
 from leadline.verdict.comparisons.comparisons import PRIMARY_WEIGHT, asked_metrics, weight_of
 from leadline.verdict.inputs import tables_of
 from leadline.verdict.kinds import metric_kind
-from leadline.verdict.model import UNUSABLE, Cell, Comparison, Findings, Statement, TargetView
+from leadline.verdict.model import UNUSABLE, Cell, Comparison, Findings, Statement, TargetView, outcome_words
 from leadline.verdict.private import private_texts
 from leadline.verdict.proofs.detection import ProofFound
 from leadline.verdict.proofs.messages import proof_section, side_effects
+from leadline.verdict.sections.numbers import compared
 from leadline.verdict.sections.section import Facts, Frame, NextStep, Section, StudyAnswer, TextTable
 
 WITHOUT = "without"
@@ -48,7 +49,7 @@ def limits_of(manifest: Mapping[str, Any]) -> SearchLimits:
         said = manifest["search"]["limits"]
         return SearchLimits(int(said["blocks"]), said["proposals"])
     except (KeyError, TypeError, ValueError) as error:
-        raise ResultError(f"what the result says of its search is damaged: {error}", "restore it") from None
+        raise ResultError(f"the stored search of the result is damaged: {error}", "restore it") from None
 
 
 def observe_proposals(
@@ -258,7 +259,7 @@ def search_answer(found: SearchFound, path: str) -> StudyAnswer:
         text.append(beside)
     against = [] if proof is None else [against_sentence(found, proof, state) for state in proof.against]
     return StudyAnswer(
-        "Which values of these settings are fastest for this work?",
+        "Which values of these settings are fastest for this workload?",
         " ".join([*text, *against]),
         matrix=_gains(proof) if proof is not None else None,
         steps=tuple(_steps(found, path)),
@@ -279,21 +280,22 @@ def proved_sentence(found: SearchFound) -> str:
     """What may be called better: only what fresh trials proved."""
     best, proof = found.best(), found.proof
     if best is None:
-        return f"No setting was found that seemed better than the default in {_proposals(found.count())}."
+        return f"None of {_proposals(found.count())} looked better than the default."
     seemed = (
-        f"the best of {_proposals(found.count())}, {words_of(found, best[0].values)}, seemed {_span(best[1])}"
+        f"The best of {_proposals(found.count())}, {words_of(found, best[0].values)}, looked {_span(best[1])}"
+        " than the default in the search that chose it"
     )
     if proof is None:
-        return f"Not proved yet: {seemed} the default in the search, which chose it for that."
-    fresh = f"in {proof.blocks} fresh blocks: {_listed(_rates(proof.found.comparisons))}"
+        return f"Not proved yet. {seemed}."
+    fresh = f"In {format_count(proof.blocks, 'fresh block')}: {_listed(_rates(proof.found.comparisons))}"
     if not proof.whole:
-        return f"Not proved yet: {seemed} the default in the search, and its proof has not ended, {fresh}."
+        return f"Not proved yet. {seemed}. Its proof has not finished. {fresh}."
     if proof.holds:
-        return f"Proved better than the default {fresh}, with {words_of(found, best[0].values)}."
+        return f"Proved better than the default: {words_of(found, best[0].values)}. {fresh}."
     over = ""
     if proof.over is not None and proof.over > 1:
-        over = f" It crossed a bound {format_over(proof.over)} there."
-    return f"No setting was found that is proved better than the default: {seemed} it, {fresh}.{over}"
+        over = f" It exceeded a bound {format_over(proof.over)} there."
+    return f"No setting is proved better than the default. {seemed}. {fresh}.{over}"
 
 
 def format_over(over: float) -> str:
@@ -304,7 +306,7 @@ def format_over(over: float) -> str:
 def against_sentence(found: SearchFound, proof: JudgedProof, state: str) -> str:
     """The winner against another state of its proof."""
     other = f"{_OTHERS.get(state, state)} ({words_of(found, proof.values[state])})"
-    return f"Against {other}: {_listed(_rates(proof.against[state]))}."
+    return f"Compared with {other}: {_listed(_rates(proof.against[state]))}."
 
 
 def course_sentence(found: SearchFound) -> str:
@@ -312,16 +314,16 @@ def course_sentence(found: SearchFound) -> str:
     counts = (
         (found.count("stopped"), "stopped early as worse"),
         (found.count("over"), "over a bound"),
-        (found.count("ended"), "ended otherwise"),
+        (found.count("ended"), "stopped for another reason"),
     )
     rest = "".join(f", {count} {what}" for count, what in counts if count)
     beside = found.count(side="random")
     chance = f", and random search {_proposals(beside)}" if beside else ""
     blocks = sum(one.seen.tried for _, one in found.proposals)
     head = f"The search measured {_proposals(found.count())}{rest}{chance}"
-    return f"{head}, in {blocks} blocks beside the default, in {units.format_duration(found.seconds)}." + (
-        "" if found.whole else " It has not ended."
-    )
+    took = units.format_duration(found.seconds)
+    head = f"{head}, each in blocks together with the default: {format_count(blocks, 'block')} in {took}."
+    return head if found.whole else f"{head} It has not finished."
 
 
 def doubts(proof: JudgedProof | None) -> tuple[str, ...]:
@@ -333,14 +335,15 @@ def doubts(proof: JudgedProof | None) -> tuple[str, ...]:
     if not bad:
         return ()
     kinds = ", ".join(f"{bad.count(state)} {state}" for state in dict.fromkeys(bad))
-    return (f"Of {len(states)} cells of the proof these are not VALID: {kinds}; see DIR/proof.",)
+    count = format_count(len(states), "cell")
+    return (f"Of {count} of the proof {len(bad)} not VALID: {kinds}. See DIR/proof.",)
 
 
 def _steps(found: SearchFound, path: str) -> Iterator[NextStep]:
     if not found.whole or (found.proof is not None and not found.proof.whole):
-        yield NextStep(f"Go on with it: leadline tune search --resume {quoted(path)}")
+        yield NextStep(f"Continue it: leadline tune search --resume {quoted(path)}")
     elif found.proof is not None:
-        yield NextStep(f"The proof by itself: leadline show {quoted(f'{path}/proof')}")
+        yield NextStep(f"Show the proof: leadline show {quoted(f'{path}/proof')}")
 
 
 def words_of(found: SearchFound, values: Mapping[str, str]) -> str:
@@ -353,28 +356,27 @@ def words_of(found: SearchFound, values: Mapping[str, str]) -> str:
 
 
 def _proposals(count: int) -> str:
-    return f"{count} proposal{'' if count == 1 else 's'}"
+    return format_count(count, "proposal")
 
 
 def _span(one: ProposalJudged) -> str:
     if one.value is None or one.low is None or one.high is None:
         return "not measured"
-    return f"{one.value:.3g} times ({format_ratio_interval(one.low, one.high)})"
+    return f"{units.format_times(one.value)} faster (CI {format_ratio_interval(one.low, one.high)})"
 
 
 def _rates(compared: Sequence[Comparison]) -> tuple[Comparison, ...]:
     return tuple(one for one in compared if weight_of(one.metric) == PRIMARY_WEIGHT)
 
 
-def _listed(compared: Sequence[Comparison]) -> str:
-    return "; ".join(map(_one, compared)) or "nothing to compare"
+def _listed(found: Sequence[Comparison]) -> str:
+    return "; ".join(map(_one, found)) or "nothing to compare"
 
 
 def _one(one: Comparison) -> str:
     if one.ratio is None or one.validity in UNUSABLE:
         return f"{one.work} {one.metric} not comparable ({one.validity})"
-    span = "" if one.low is None or one.high is None else f" ({format_ratio_interval(one.low, one.high)})"
-    return f"{one.work} {one.metric} {one.ratio:.3g} times{span}"
+    return f"{one.work} {one.metric} {compared(one)}"
 
 
 def _gains(proof: JudgedProof) -> TextTable:
@@ -387,11 +389,11 @@ def _gains(proof: JudgedProof) -> TextTable:
             one.metric,
             "" if one.ratio is None else f"{one.ratio:.3g}",
             "" if one.low is None or one.high is None else format_ratio_interval(one.low, one.high),
-            one.verdict if one.validity not in UNUSABLE else one.validity,
+            outcome_words(one.verdict) if one.validity not in UNUSABLE else one.validity,
         )
         for one in compared
     )
-    headings = ("fresh blocks", "work", "metric", "ratio", "interval", "verdict")
+    headings = ("fresh blocks", "workload", "metric", "ratio", "95 % CI", "verdict")
     return TextTable("The winner, in fresh blocks", headings, rows, right=frozenset({3}))
 
 
@@ -412,13 +414,13 @@ def search_sections(found: SearchFound) -> tuple[Section, ...]:
         )
         for one, judged in found.proposals
     )
-    headings = ("proposal", "by", "values", "times default", "interval", "blocks", "of bound", "state")
+    headings = ("proposal", "by", "values", "ratio to default", "95 % CI", "blocks", "% of bound", "state")
     proposals = TextTable("Proposals", headings, rows, right=frozenset({3, 5, 6}))
     space = {str(one["name"]): _space_words(one) for one in found.said.get("space", ())}
     parts = ([_gains(found.proof)] if found.proof else []) + [proposals]
     note = (
-        "Each proposal was measured in blocks beside the default. Their ratios chose the winner, and so they"
-        " flatter it: what counts are the fresh blocks of the proof."
+        "Each proposal was measured in blocks together with the default. These ratios chose the winner, so"
+        " they are biased in its favour. The fresh blocks of the proof count."
     )
     section = Section(
         "search",
@@ -506,9 +508,7 @@ def search_findings(
 
         state = worst([cell.validity.state for cell in found.proof.cells])
     steps = (
-        (f"The proof by itself: leadline show {quoted(result.path / 'proof')}",)
-        if found.proof is not None
-        else ()
+        (f"Show the proof: leadline show {quoted(result.path / 'proof')}",) if found.proof is not None else ()
     )
     return Findings(
         id=str(manifest["id"]),

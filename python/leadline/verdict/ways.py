@@ -14,7 +14,7 @@ from leadline.analysis.cells import CellTable, compare_cells
 from leadline.knowledge.tables import table_of
 from leadline.study.schemes import access
 from leadline.study.target import LeftOut
-from leadline.units import format_number, format_quantity
+from leadline.units import format_number, format_quantity, format_times
 from leadline.verdict.comparisons.deciding import Pair, decide
 from leadline.verdict.kinds import metric_kind
 from leadline.verdict.model import (
@@ -59,12 +59,13 @@ def way_statements(
             found.append(
                 Statement(
                     "finding",
-                    f"{one.target} has no figure of {one.work}: {one.reason}.",
+                    f"{one.target} has no value for {one.work}: {one.reason}.",
                     says="way_without_figure",
                 )
             )
     if any(way.emulated for way in ways):
-        words = f"Rows marked {EMULATED} ran in an emulated guest: they show that a way works, not its speed."
+        words = f"Rows marked {EMULATED} ran in an emulated guest. They show that an access method works, not"
+        words += " its speed."
         found.append(Statement("caution", words, says="ways_emulated"))
     return tuple(found)
 
@@ -103,14 +104,15 @@ def _choice(
     best, others = ranked[0], ranked[1:]
     alike = [way for way in others if (column, way.name) not in apart]
     worse = [way for way in others if way not in alike]
-    parts = [f"{column.heading}: {best.name} is first with {_printed(best, column)}"]
+    parts = [f"{column.heading}: {best.name} is fastest with {_printed(best, column)}"]
     if alike:
-        parts.append(f"{_listed(alike)} {'is' if len(alike) == 1 else 'are'} not told apart from it")
+        verb = "is" if len(alike) == 1 else "are"
+        parts.append(f"{_listed(alike)} {verb} not significantly different")
     if worse:
         parts.append(", ".join(f"{way.name} has {_printed(way, column)}" for way in worse))
     beside = [way for way in ways if way.usable(column) and way not in ranked]
     if beside:
-        parts.append(", ".join(f"beside them {way.name} has {_printed(way, column)}" for way in beside))
+        parts.append(", ".join(f"for comparison {way.name} has {_printed(way, column)}" for way in beside))
     evidence = [f"{way.name}: {why}" for way in ranked for why in _whys(way, column, ranked)]
     return Statement(
         "finding",
@@ -144,7 +146,7 @@ def _whys(way: MeasuredWay, column: WayColumn, usable: Sequence[MeasuredWay]) ->
     if rate and latency and asked is not None:
         held = rate * latency / 1e9
         if asked > 1 and held < limits["in_flight_share"] * asked:
-            yield f"keeps {format_number(held)} of {asked} operations in flight"
+            yield f"has {format_number(held)} of {asked} requests outstanding"
     if rate and cpu and rate * cpu / 1e9 >= limits["client_cpus"]:
         yield f"its client uses {format_number(rate * cpu / 1e9)} CPUs"
     cheapest = min(
@@ -152,8 +154,8 @@ def _whys(way: MeasuredWay, column: WayColumn, usable: Sequence[MeasuredWay]) ->
         default=None,
     )
     if cpu and cheapest and cpu >= limits["cpu_times"] * cheapest:
-        times = format_number(cpu / cheapest)
-        yield f"an operation costs its client {format_quantity(cpu, 'ns')} of CPU, {times} times the cheapest"
+        times = format_times(cpu / cheapest)
+        yield f"an operation takes {format_quantity(cpu, 'ns')} of client CPU, {times} the cheapest method"
     yield from _wire_words(
         way.quantity(column, "wire_per_byte"), limits, cached=bool(access(way.access).caches)
     )
@@ -172,9 +174,9 @@ def _wire_words(wire: Quantity, limits: Mapping[str, float], *, cached: bool) ->
     if wire.value is None:
         return
     if wire.value > limits["wire_more"]:
-        yield f"moves {format_number(wire.value)} bytes on the wire for each byte of work"
+        yield f"moves {format_number(wire.value)} bytes on the wire for each byte requested"
     elif cached and wire.value < limits["wire_less"]:
-        yield f"moves {format_number(wire.value)} bytes on the wire for each byte of work: a cache answered"
+        yield f"moves {format_number(wire.value)} bytes on the wire for each byte requested: a cache answered"
 
 
 EMULATED = "EMULATED"
@@ -209,7 +211,7 @@ class MeasuredWay:
         return f"{self.name} ({EMULATED})" if self.emulated else self.name
 
     def reason(self, work: str) -> str:
-        """Why there is no figure of a work."""
+        """Why there is no value for a workload."""
         return self.reasons.get("") or self.reasons.get(work) or "not measured"
 
     def quantity(self, column: WayColumn, metric: str) -> Quantity:
@@ -311,14 +313,13 @@ def ways_table(
     ]
     return FigureTable(
         "ways",
-        "Every way, every work",
-        ("Figure", "Way"),
+        "Every access method and workload",
+        ("Metric", "Access method"),
         tuple(column.heading for column in columns),
         tuple(rows),
-        f"Ratios are of the figure above, paired by block; their intervals are those of the comparisons."
-        f" {_notes(ways)}Client CPU is that of engine and client"
-        " daemon; what the kernel's own threads or a gateway use is not in it. A metadata work has one cost:"
-        " the mean of its operations.",
+        "Ratios are of the values above, paired by block, with the CIs of the comparisons."
+        f" {_notes(ways)}Client CPU is that of the engine and the client daemon, without the kernel's own"
+        " threads and gateways. A metadata workload has one cost: the mean of its operations.",
     )
 
 
@@ -327,7 +328,13 @@ def ways_section(tables: Sequence[FigureTable]) -> Section | None:
     if not tables:
         return None
     return Section(
-        "ways", tables[0].title, tuple(tables), "Ways", json={"ways": tuple(tables)}, leads=True, in_csv=False
+        "ways",
+        tables[0].title,
+        tuple(tables),
+        "Access methods",
+        json={"ways": tuple(tables)},
+        leads=True,
+        in_csv=False,
     )
 
 
@@ -352,7 +359,7 @@ def _ratio(
 ) -> Quantity:
     if way.emulated:
         return Quantity(
-            None, _TIMES, reason=f"{way.name}: {EMULATED}, so never against what this host measured"
+            None, _TIMES, reason=f"{way.name}: {EMULATED}, so never compared with values of this host"
         )
     found = [one.cells.get(column.work) for one in (base, way)]
     if way is base and base.usable(column):
@@ -366,7 +373,7 @@ def _ratio(
     pair = [tables[cell.id] for cell in found if cell is not None and cell.id in tables]
     ratio = compare_cells(pair[0], pair[1], column.metric) if len(pair) == 2 else None
     if ratio is None:
-        return Quantity(None, _TIMES, reason=f"{way.name}: no block has both figures")
+        return Quantity(None, _TIMES, reason=f"{way.name}: no block has both values")
     estimate = ratio.estimate(alpha)
     return Quantity(estimate.value, _TIMES, estimate.low, estimate.high, estimate.count)
 

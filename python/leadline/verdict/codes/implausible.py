@@ -118,8 +118,8 @@ def _cold_input(case: Case) -> Iterator[Code]:
     cached = _missing_share(value, wanted)
     if cached > catalogue()["cached_reads"].thresholds["share_cold"]:
         yield catalogue()["cached_reads"].fire(
-            f"a cold start was asked for; {format_size(value)} {words} in {len(case.good)} trials, each of"
-            f" which read at least {format_size(each)}"
+            f"a cold start was requested, but {format_size(value)} {words} in {len(case.good)}"
+            f" trials. Each trial read at least {format_size(each)}"
         )
 
 
@@ -284,7 +284,7 @@ def _explained(
     travel = travel_read(trials, target, cell.job.direct and target.direct_io)
     least = catalogue()["cached_reads"].thresholds["share"]
     caches = [
-        f"{whole_percent(place.share)} came out of {place_words(place.name, 'read')}"
+        f"{whole_percent(place.share)} came from {place_words(place.name, 'read')}"
         for place in (travel.places if travel else ())
         if place.share is not None and place.share > least and "cache" in place_words(place.name, "short")
         if not near or set(place.name.split(JOINED)) <= set(target.host_caches)

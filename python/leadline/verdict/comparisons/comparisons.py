@@ -100,13 +100,11 @@ def _statement(
     rest = f" and {len(told) - _SHOWN_MAX} more" if len(told) > _SHOWN_MAX else ""
     text = f"During the run {'; '.join(told[:_SHOWN_MAX])}{rest}."
     if kind == "ratio":
-        text += " A comparison is about the mean over the run, and its blocks are not all alike."
+        text += " A comparison is of the means over the run, and these blocks differ."
         if any(change.kind == "dependence" for change in changes):
-            text += (
-                " Where blocks hang together its interval may be too narrow: run more blocks, longer apart."
-            )
+            text += " With correlated blocks its CI may be too narrow: run more blocks, longer apart."
     else:
-        text += " What targets share leaves their comparison alone, since it is made within each block."
+        text += " Changes that all targets share do not affect comparisons, which are made within each block."
     evidence = tuple(
         f"{every[change.series].words}: {change.kind}, p = {change.p_value:.2g},"
         f" lag-1 correlation {change.correlation:.2f}, {len(blocks)} blocks"
@@ -119,7 +117,7 @@ def _statement(
 
 def _words(change: Change, series: _Series, blocks: Sequence[int]) -> str:
     if change.kind == "dependence" or change.before is None or change.after is None:
-        return f"neighbouring blocks of {series.words} resembled each other"
+        return f"neighbouring blocks of {series.words} were correlated"
     before, after = _figure(change.before, series.unit), _figure(change.after, series.unit)
     if change.kind == "trend":
         verb = "rose" if change.after > change.before else "fell"
@@ -135,7 +133,7 @@ def _figure(logarithm: float, unit: str) -> str:
     return format_quantity(value, unit) if unit else format_number(value)
 
 
-# What a work is asked for gets four fifths of what it may err, its percentile the rest.
+# What a workload is asked for gets four fifths of what it may err, its percentile the rest.
 PRIMARY_WEIGHT = 4.0
 
 

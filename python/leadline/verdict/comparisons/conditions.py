@@ -131,7 +131,7 @@ class Differences:
     def notes(self, *, clients: bool = True) -> tuple[str, ...]:
         """What the reader must know before any ratio, the jobs first; the access; the `clients`."""
         jobs, around = self.job_words(), self._words((*self.access, *(self.client if clients else ())))
-        first = (f"DIFFERENT JOBS under one name, compared as {ACROSS_JOBS} asks: {'; '.join(jobs)}",)
+        first = (f"DIFFERENT JOBS under one name, compared because of {ACROSS_JOBS}: {'; '.join(jobs)}",)
         return (*(first if jobs else ()), *around)
 
     def _words(self, found: Sequence[Difference]) -> tuple[str, ...]:

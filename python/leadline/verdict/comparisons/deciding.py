@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from leadline.analysis.statistics.intervals import ALPHA, discovery_levels, holm_levels, lopsided
 from leadline.analysis.statistics.means import Estimate, Ratio
 from leadline.analysis.statistics.moderated import smallest_difference
-from leadline.units import format_duration
+from leadline.units import format_count, format_duration
 from leadline.verdict.kinds import metric_kind, metric_part
 from leadline.verdict.model import UNUSABLE, Comparison, MoreBlocks, Outcome, State, Statement
 from leadline.verdict.sections.numbers import confidence_words
@@ -51,13 +51,15 @@ def more_statements(comparisons: Sequence[Comparison], block_s: float | None) ->
         tells = [one.more.tells for one in undecided if one.more is not None and one.more.blocks == more]
         if tells:
             cost = f" in about {format_duration(60 * math.ceil(more * block_s / 60))}" if block_s else ""
-            words.append(f"{more} more{cost} would tell {difference_words(max(tells))} in {len(tells)}")
+            count = len(tells)
+            which = "this 1" if count == 1 else f"these {count}"
+            words.append(f"{more} more{cost} would detect {difference_words(max(tells))} in {which}")
     yield Statement(
         "caution",
-        f"{len(undecided)} of {len(comparisons)} comparisons inconclusive, too few blocks:"
+        f"{len(undecided)} of {format_count(len(comparisons), 'comparison')} inconclusive, too few blocks:"
         f" {'; '.join(words)}.",
         tuple(
-            f"{one.work} {one.metric}, {one.other}: {one.more.blocks} more blocks would tell"
+            f"{one.work} {one.metric}, {one.other}: {one.more.blocks} more blocks would detect"
             f" {difference_words(one.more.tells)}"
             for one in undecided
             if one.more is not None
@@ -71,7 +73,7 @@ def difference_words(difference: float) -> str:
     if difference > 0.95:
         return f"a factor of {math.ceil(2 * (1 + difference)) / 2:.3g}"
     step = 0.01 if difference < 0.1 else 0.05
-    return f"{100 * math.ceil(difference / step - 1e-9) * step:.0f} %"
+    return f"a difference of {100 * math.ceil(difference / step - 1e-9) * step:.0f} %"
 
 
 # Below this many blocks the interval is only as good as its assumptions: nothing can test them.
@@ -143,18 +145,16 @@ def _words(blocks: int, cells: int, refused: str | None, *, unlike: bool) -> str
     if refused:
         return f"{assumption(blocks)} ({refused})" if few else None
     if unlike:
-        return f"{few}scatters unlike the other cells: its interval rests on its own blocks"
-    return f"{'few blocks' if few else f'{blocks} blocks'}: spread learned from all {cells} cells"
+        return f"{few}varies more or less than the other cells: its CI rests on its own blocks"
+    return f"{'few blocks' if few else f'{blocks} blocks'}: variation estimated from all {cells} cells"
 
 
 def assumption(blocks: int) -> str | None:
     """What the interval of a ratio's own blocks rests on, where that needs saying."""
     if blocks < 2:
-        return "one block gives no interval"
+        return "one block gives no CI"
     if blocks < FEW_BLOCKS:
-        return (
-            f"{blocks} blocks: rests on the assumption that ratios are lognormal and blocks hardly correlated"
-        )
+        return f"{blocks} blocks: the CI assumes lognormal ratios and nearly uncorrelated blocks"
     return None
 
 
@@ -273,7 +273,7 @@ def _comparison(
 
 
 def _skew_words(skewness: float | None) -> str | None:
-    return None if skewness is None else "a few blocks lie far to one side: a mean of so few may be off"
+    return None if skewness is None else "a few blocks are far to one side: their mean may be biased"
 
 
 def correction_words(levels: Sequence[float], alpha: float, *, explores: bool) -> str | None:
@@ -284,13 +284,13 @@ def correction_words(levels: Sequence[float], alpha: float, *, explores: bool) -
     each = confidence_words(least)
     if most - least > 1e-9:
         each = f"{confidence_words(least)[:-2]} to {confidence_words(most)}"
-    looked = " that were looked at more than once" if alpha < ALPHA else ""
+    looked = " that were tested more than once" if alpha < ALPHA else ""
     rule = (
-        f"Benjamini and Hochberg: of the differences found at most {100 * alpha:.0f} % are false, on average"
+        f"Benjamini and Hochberg: on average at most {100 * alpha:.0f} % of significant differences are false"
         if explores
         else "Holm"
     )
     return (
-        f"corrected for {len(levels)} comparison{'s' if len(levels) > 1 else ''}{looked} ({rule}):"
-        f" each interval has the confidence at which its comparison is decided, here {each}"
+        f"corrected for {format_count(len(levels), 'comparison')}{looked} ({rule}):"
+        f" each CI has the confidence at which its comparison is decided, here {each}"
     )

@@ -27,7 +27,7 @@ from leadline.verdict.findings import build_findings
 from leadline.verdict.inputs import alpha_of, tables_of
 from leadline.verdict.model import Comparison, State, worst
 
-_APART = "hosts measured apart: holds only as far as nothing else changed in between"
+_APART = "hosts measured at different times: valid only if nothing else changed in between"
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from leadline.errors import ResultError, UsageError
 from leadline.plan.model import Plan, PlannedCell
 from leadline.registry import offered
 from leadline.store.reader import Result, refuse_search, require_cells
-from leadline.units import unbounded
+from leadline.units import format_count, unbounded
 from leadline.verdict.comparisons.comparisons import wanted_metrics, weight_of
 from leadline.verdict.comparisons.conditions import (
     Differences,
@@ -44,7 +44,7 @@ def in_common(first: Result, second: Result) -> str | None:
         return f"{where} are one result, {first.manifest['id']}: of the same trials, or of some of them"
     if mine == theirs:
         return f"{where} have the same trials: one is the other, or its copy"
-    return f"{where} have {shared} of their {len(mine | theirs)} trials in common: the same trials in both"
+    return f"{where} have {shared} of their {format_count(len(mine | theirs), 'trial')} in common"
 
 
 def _trials(result: Result) -> set[tuple[int, int]]:
@@ -54,7 +54,7 @@ def _trials(result: Result) -> set[tuple[int, int]]:
     return {(row.started_unix_ns, row.measured_ns) for row in result.trials()}
 
 
-# Beyond these a figure would have digits that nothing stands behind.
+# Beyond these a percentage would have digits without meaning.
 _PERCENT_MAX, _PERCENT_ALL = 10_000.0, 99.9
 
 
@@ -69,11 +69,11 @@ def check_regression(
         refuse_search(one.path, one.manifest)
     shared = in_common(baseline, new)
     if shared:
-        raise UsageError(f"nothing is checked: {shared}", "name two results that were measured apart")
+        raise UsageError(f"nothing was checked: {shared}", "give two results that were measured separately")
     comparisons = compare_results(baseline, new, metrics, allow, asked=True, across_jobs=across_jobs)
     checks = [check_of(comparison, allow) for comparison in comparisons]
     gone = [
-        RegressionCheck(name, "-", "missing", "the baseline has this cell, the new result has not")
+        RegressionCheck(name, "-", "missing", "the new result lacks this cell of the baseline")
         for name in missing_cells(baseline, new)
     ]
     notes = apart_from_figures(baseline, new)
@@ -99,25 +99,26 @@ def check_of(comparison: Comparison, allow: float) -> RegressionCheck:
 
 def _judge(comparison: Comparison, allow: float) -> tuple[Passed, str]:
     if comparison.validity in ("INVALID", "NOT_RUN"):
-        return "invalid", f"{comparison.validity.replace('_', ' ')}: its figures must not be compared"
+        return "invalid", f"{comparison.validity.replace('_', ' ')}: its values must not be compared"
     if comparison.ratio is None:
         return "undecided", "not measured in both"
     if not (math.isfinite(comparison.ratio) and comparison.ratio > 0):
-        return "undecided", "cannot be told: one of the two is too near zero for a ratio"
+        return "undecided", "no ratio: one of the two values is too close to zero"
     higher = metric_kind(comparison.metric).higher_is_better
     change = _change(comparison.ratio, higher)
     if comparison.low is None or comparison.high is None:
-        return "undecided", f"{change}: one block has no interval"
+        return "undecided", f"{change} (1 block: no CI)"
     lost = [1 - end if higher else end - 1 for end in (comparison.low, comparison.high)]
-    range_words = f"{change}, interval {_span(comparison.low, comparison.high, higher)}"
+    range_words = f"{change} (CI: {_span(comparison.low, comparison.high, higher)})"
+    limit = f"the allowed loss of {100 * allow:.1f} %"
     if min(lost) > allow:
-        return "lost", f"{range_words}: all of it beyond the {allow:.1%} allowed"
+        return "lost", f"{range_words}: the whole CI exceeds {limit}"
     if max(lost) <= allow:
         return "holds", range_words
     if unbounded(comparison.low, comparison.high):
-        blocks = f"{comparison.blocks} blocks"
-        return "undecided", f"{change}; how much of it is chance cannot be told from {blocks}: more decide it"
-    return "undecided", f"{range_words}: on both sides of the {allow:.1%} allowed; more blocks decide it"
+        blocks = format_count(comparison.blocks, "block")
+        return "undecided", f"{change} ({blocks}: too noisy for a CI); run more blocks"
+    return "undecided", f"{range_words}: the CI contains {limit}; run more blocks"
 
 
 def _change(ratio: float, higher_is_better: bool) -> str:
@@ -144,7 +145,7 @@ def _percent(ratio: float) -> str:
     return f"{abs(percent):.1f} %"
 
 
-_APART = "measured at different times: holds only as far as nothing else changed in between"
+_APART = "measured at different times: valid only if nothing else changed in between"
 
 
 def compare_results(

@@ -120,7 +120,7 @@ def find_proof(
             if move["figure"] not in _GAIN
         ]
     except (KeyError, TypeError) as error:
-        raise ResultError(f"what the result says of its settings is damaged: {error}", "restore it") from None
+        raise ResultError(f"the stored settings of the result are damaged: {error}", "restore it") from None
     mechanisms = tuple(_mechanisms(result, read, cells, design, asked))
     if design.kind == "together":
         compared = tuple(one for one in comparisons if (one.base, one.other) == (WITHOUT, WITH))

@@ -149,11 +149,11 @@ def stored_design(manifest: Mapping[str, Any]) -> StatesDesign | None:
         levels = {str(state): frozenset(map(str, on)) for state, on in stored["states"].items()}
         found = StatesDesign(str(stored["kind"]), levels, names)
         if found.fraction and not is_clear(levels, names):
-            raise ValueError("its states do not tell its settings apart")
+            raise ValueError("its states do not distinguish its settings")
         if found.kind == "one_by_one":
             [found.state_of(name) for name in names]
     except (KeyError, TypeError, ValueError, AttributeError, StopIteration) as error:
-        raise ResultError(f"what the result says of its settings is damaged: {error}", "restore it") from None
+        raise ResultError(f"the stored settings of the result are damaged: {error}", "restore it") from None
     return found
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from math import inf
 
-from leadline.units import format_ratio_interval
+from leadline.units import format_count, format_ratio_interval
 from leadline.verdict.comparisons.comparisons import PRIMARY_WEIGHT, weight_of
 from leadline.verdict.interface import KindAnswer
 from leadline.verdict.model import (
@@ -24,6 +24,7 @@ from leadline.verdict.model import (
 )
 from leadline.verdict.proofs.detection import Mechanism, ProofFound, ProofOutcome
 from leadline.verdict.proofs.effects import BestWay, Interaction, StatesDesign, pair_words
+from leadline.verdict.sections.numbers import compared
 from leadline.verdict.sections.section import Section, TextTable
 
 _TIMES = "\u00d7"
@@ -33,44 +34,48 @@ _SHOWN_PAIRS = 12  # on a terminal
 def interaction_sentence(one: Interaction) -> str:
     """Two settings that act on each other, or several pairs of which one does."""
     pairs = [pair_words(best.pair) for best in one.best]
-    names = pairs[0] if len(pairs) == 1 else f"One of {', '.join(pairs)} (not told apart)"
+    names = pairs[0] if len(pairs) == 1 else f"One of {', '.join(pairs)} (the design cannot distinguish them)"
     compared = one.compared
     best = "; ".join(
         f"if {pair_words(way.pair)}, {_best_words(way)}" if len(pairs) > 1 else _best_words(way)
         for way in one.best
     )
     return (
-        f"{names} in {compared.work} {compared.metric}: together {_ratio_words(compared)} what each of the"
-        f" two does alone, multiplied; {best}."
+        f"{names} in {compared.work} {compared.metric}: both together give {_ratio_words(compared)} the"
+        f" product of their separate effects; {best}."
     )
 
 
 def _best_words(way: BestWay) -> str:
     words = {0: "neither", 1: f"{'/'.join(way.on)} alone", 2: f"{' and '.join(way.on)}"}[len(way.on)]
-    return f"best with {words} ({way.times:.3g} times neither)" if way.on else "best with neither"
+    return f"best with {words} ({way.times:.3g}x neither)" if way.on else "best with neither"
 
 
 def told_sentence(design: StatesDesign) -> str:
-    """How many of all combinations were measured, and which pairs of settings that tells."""
+    """How many of all combinations were measured, and which pairs of settings that distinguishes."""
     count, states, every = len(design.names), len(design.levels), 2 ** len(design.names)
     if not design.fraction:
-        return f"{count} settings, one by one: what two of them do together was not measured."
+        return f"{count} settings, one by one: interactions of two settings were not measured."
     head = (
-        f"{count} settings in {states} of {every:,} combinations: what each does is a mean over the states of"
-        " the others, clear of what any two do together"
+        f"{count} settings in {states} of {every:,} combinations: each effect is a mean over the states of"
+        " the others, not confounded with interactions of two"
     )
     alone = sum(len(group) == 1 for group in design.told)
     pairs = sum(len(group) for group in design.told)
     if alone == pairs:
-        return f"{head}; {'the pair' if pairs == 1 else f'all {pairs} pairs'} can be told."
+        return (
+            f"{head}; the interaction of {'the pair' if pairs == 1 else f'all {pairs} pairs'} is estimated."
+        )
     most = max(len(group) for group in design.told)
-    return f"{head}; {alone} of {pairs} pairs can be told, the others in groups of up to {most} only."
+    return (
+        f"{head}; {alone} of {pairs} interactions are estimated, the others only in groups of up to {most}."
+    )
 
 
 def alias_words(design: StatesDesign) -> tuple[str, ...]:
-    """Pairs that cannot be told from each other, a line for each group."""
+    """Pairs that are confounded with each other, a line for each group."""
     groups = [[pair_words(pair) for pair in group] for group in design.told if len(group) > 1]
-    return tuple(f"{group[0]} cannot be told from {', '.join(group[1:])}" for group in groups)
+    return tuple(f"{group[0]} is confounded with {', '.join(group[1:])}" for group in groups)
 
 
 def several_statements(found: ProofFound) -> Iterator[Statement]:
@@ -96,7 +101,7 @@ def effects_matrix(found: ProofFound, verdicts: Mapping[ProofOutcome, str]) -> F
         verdict = Quantity(None, "", text=verdicts[one.outcome])
         state = worst([c.validity for c in shown]) if shown else None
         rows.append(FigureRow((one.words,), (verdict, *values), state))
-    note = "Times the rate without the setting, with the interval at which it is decided"
+    note = "The rate with the setting over the rate without it, with the CI at which it is decided"
     if found.design is not None and found.design.fraction:
         note += "; a mean over the states of the other settings"
     names = tuple(f"{work} {metric}" for work, metric in columns)
@@ -118,7 +123,7 @@ def several_tables(found: ProofFound) -> Iterator[TextTable]:
         for one in found.each
         for c in one.comparisons
     )
-    headings = ("setting", "work", "metric", "ratio", "interval", "verdict")
+    headings = ("setting", "workload", "metric", "ratio", "CI", "verdict")
     yield TextTable("Effects", headings, effects)
     pairs = tuple(
         (
@@ -129,7 +134,7 @@ def several_tables(found: ProofFound) -> Iterator[TextTable]:
         for one in found.interactions
     )
     if pairs:
-        headings = ("pair", "work", "metric", "together over alone", "interval", "act on each other")
+        headings = ("pair", "workload", "metric", "together over alone", "CI", "interaction")
         yield TextTable("Pairs of settings", headings, pairs, brief=_SHOWN_PAIRS)
     if found.design is not None:
         states = tuple((state, ", ".join(on) or "none") for state, on in found.design.ordered)
@@ -145,13 +150,13 @@ def _cells_of(one: Comparison) -> tuple[str, str]:
 
 def _ratio_words(one: Comparison) -> str:
     span = "" if one.low is None or one.high is None else f" ({format_ratio_interval(one.low, one.high)})"
-    return f"{one.ratio:.3g} times{span}"
+    return f"{one.ratio:.3g}x{span}"
 
 
 VERDICTS: dict[ProofOutcome, str] = {
     "helps": "helps",
     "not_by_mechanism": "helps, but not by its mechanism",
-    "nothing": "does nothing here",
+    "nothing": "has no effect here",
     "harms": "harms",
     "depends": "depends on another setting",
     "undecided": "is inconclusive",
@@ -228,22 +233,24 @@ def side_effects(found: ProofFound) -> str:
         return ""
     rest = [one for one in found.comparisons if one not in found.better and one not in found.worse]
     lost = (
-        f"It harms {_listed(found.worse)}." if found.worse else "No work and no percentile was seen to lose."
+        f"It harms {_listed(found.worse)}."
+        if found.worse
+        else "No workload or percentile is significantly worse."
     )
     open_ = sum(one.verdict == "undecided" for one in rest)
-    return f"{lost} Inconclusive: {open_} of {len(rest)} others." if open_ else lost
+    return f"{lost} Inconclusive: {open_} of the {len(rest)} others." if open_ else lost
 
 
 def mechanism_sentence(one: Mechanism) -> str:
-    """Whether the figure that the setting must move did."""
+    """Whether the metric that the setting must move did."""
     head = f"{one.setting} in {one.work}: {one.figure} must go {one.direction} and"
     if one.moved == "not seen" or one.ratio is None:
-        return f"{head} was not seen in both states."
+        return f"{head} was not observed in both states."
     did = _DID[one.moved]
     ratio, span = _times(one)
-    times = f"{ratio} times" if one.ratio < inf else f"{ratio} to some"
-    times += f", {span}" if span else ""
-    return f"{head} {did}: {times} in {one.blocks} blocks."
+    times = f"ratio {ratio}" if one.ratio < inf else "from zero"
+    times += f" (CI {span})" if span else ""
+    return f"{head} {did}: {times} in {format_count(one.blocks, 'block')}."
 
 
 def _times(one: Mechanism) -> tuple[str, str]:
@@ -262,32 +269,30 @@ def _by_what(found: ProofFound) -> str:
     gained = {one.work for one in found.better}
     own = [one for one in found.mechanisms if one.work in gained]
     if not own:
-        return "which counter it must move is not known to leadline"
+        return "leadline does not know which counter it must move"
     moved = dict.fromkeys(one.figure for one in own if one.moved == "as meant")
     if moved:
-        return f"{', '.join(moved)} moved as it must"
+        return f"{', '.join(moved)} moved as expected"
     if all(one.moved == "not seen" for one in own):
-        return "what it must move could not be seen here"
+        return "the counter that it must move was not observed here"
     figures = ", ".join(dict.fromkeys(one.figure for one in own if one.moved != "not seen"))
     unseen = {one.setting for one in own} - {one.setting for one in own if one.moved != "not seen"}
     if any(one.moved == "open" for one in own):
-        return f"whether it is by its mechanism is open: {figures} cannot be told to have moved"
+        return f"the mechanism is inconclusive: {figures} did not move significantly"
     if unseen:
-        return (
-            f"{figures} did not move as it must; what {', '.join(sorted(unseen))} must move could not be seen"
-        )
-    return f"{figures} did not move as it must"
+        settings = ", ".join(sorted(unseen))
+        return f"{figures} did not move as expected; the counters of {settings} were not observed"
+    return f"{figures} did not move as expected"
 
 
-def _listed(compared: tuple[Comparison, ...]) -> str:
-    return "; ".join(_one(one) for one in compared) or "nothing"
+def _listed(found: tuple[Comparison, ...]) -> str:
+    return "; ".join(_one(one) for one in found) or "nothing"
 
 
 def _one(one: Comparison) -> str:
     if one.ratio is None or one.validity in UNUSABLE:
         return f"{one.work} {one.metric} not comparable ({one.validity})"
-    span = "" if one.low is None or one.high is None else f" ({format_ratio_interval(one.low, one.high)})"
-    return f"{one.work} {one.metric} {one.ratio:.3g} times{span}"
+    return f"{one.work} {one.metric} {compared(one)}"
 
 
 def proof_section(found: ProofFound | None) -> Section | None:

@@ -10,7 +10,7 @@ from statistics import median
 from typing import Any
 
 from leadline.analysis.knee import Knee, Place
-from leadline.units import GIB, KIB, MIB, format_latency, format_number, format_quantity
+from leadline.units import GIB, KIB, MIB, format_count, format_latency, format_number, format_quantity
 from leadline.verdict.interface import KindAnswer
 from leadline.verdict.model import FigureRow, FigureTable, Quantity, State, Statement, worst
 from leadline.verdict.sections.charts import KneeField, KneeMap
@@ -23,7 +23,7 @@ _MAP_NOTE = (
 )
 _GRID_NOTE = (
     "Percent of the plateau: 80 measured, (80) by the fit and not needed, [97] the knee, x tried without a"
-    " figure to use, blank where the target cannot do it."
+    " usable value, blank where the target cannot do it."
 )
 
 
@@ -111,7 +111,7 @@ def _field(one: SweepFound, cell: Place, across: int, up: int | None) -> KneeFie
     trials = len(one.tried[cell].trials) if cell in one.tried else 0
     knee = one.knee is not None and cell == one.knee.knee and not one.knee.rising
     if share is None:
-        said = "tried, without a figure to use" if trials else "not known"
+        said = "tried, without a usable value" if trials else "not known"
     elif rate is None:
         said = f"not needed; by the fit {share:.0%} of the plateau"
     else:
@@ -197,11 +197,11 @@ Known = tuple[SweepFound, Knee]
 
 
 def in_short(found: Sequence[SweepFound]) -> str:
-    """The most that each target gave and what bounds the highest; then the knees of sweeps of two options."""
+    """The most that each target gave, the bottleneck of the highest, and knees of sweeps of two options."""
     said = [*_highest(found), *_pairs(found)]
     none = [f"{one.measured.name} on {one.measured.target}" for one in found if one.knee is None]
     if none:
-        said.append(f"No figure to use: {_listed(none)}.")
+        said.append(f"No usable value: {_listed(none)}.")
     return " ".join(said)
 
 
@@ -235,13 +235,14 @@ def _named(one: SweepFound, largest: bool = False) -> str:
 
 
 def _bound(one: SweepFound, knee: Knee) -> str:
-    """What the highest rate is bound by."""
+    """The bottleneck of the highest rate."""
     full = one.parts.full
     if full:
-        return f"{one.measured.target} is bound there by {' and '.join(part.words for part in full[:2])}."
+        parts = " and ".join(part.words for part in full[:2])
+        return f"Bottleneck of {one.measured.target} there: {parts}."
     if knee.rising:
         return f"Nothing observed was full there on {one.measured.target}, and its rate still rises."
-    return f"What bounds {one.measured.target} there is not known: nothing observed was full."
+    return f"Bottleneck of {one.measured.target} there: unknown, as nothing observed was full."
 
 
 def _pairs(found: Sequence[SweepFound]) -> Iterator[str]:
@@ -279,13 +280,13 @@ def _listed(names: Sequence[str]) -> str:
     return ", ".join(names) if rest <= 0 else f"{', '.join(names[:_TARGETS])} and {rest} more"
 
 
-_COLUMNS = ("least that is enough", "could be", "plateau", "tried", "bound by")
-_NOTE = "Least: what gives the asked share of the plateau; could be: its 95 % interval; - not known."
+_COLUMNS = ("smallest level", "95 % CI", "plateau", "tried", "bottleneck")
+_NOTE = "Smallest level: the smallest that gives the requested share of the plateau, with its CI; - unknown."
 _SCALES = {"KiB/s": KIB, "MiB/s": MIB, "GiB/s": GIB}
 _FEW = 4  # sweeps x targets that have a sentence each
 _SHORT_NOTE = (
-    "Least that gives the asked share of the plateau: the plateau{unit}; ? least not sure, > rate still rises"
-    " there, - no figure."
+    "Smallest level that gives the requested share of the plateau: the plateau{unit}; ? level uncertain,"
+    " > the rate still rises, - no value."
 )
 
 
@@ -353,8 +354,8 @@ def _values(one: SweepFound) -> tuple[Quantity, ...]:
     knee = one.knee
     tried = _word(f"{len(one.tried)} of {len(one.measured.cells)} cells")
     if knee is None:
-        none = Quantity(None, "", reason="no cell has a figure to use")
-        return (none, none, Quantity(None, one.unit, reason="no cell has a figure to use"), tried, none)
+        none = Quantity(None, "", reason="no cell has a usable value")
+        return (none, none, Quantity(None, one.unit, reason="no cell has a usable value"), tried, none)
     plateau = _word(format_quantity(knee.plateau[0], one.unit))
     full = one.parts.full
     bound = _word(full[0].name if full else "latency" if knee.rising else "-")
@@ -377,12 +378,12 @@ def brief(one: SweepFound) -> str:
     """A sentence for the first screen."""
     knee, asked = one.knee, one.measured.asked
     if knee is None:
-        return f"{_name(one)}: no cell has a figure to use."
+        return f"{_name(one)}: no cell has a usable value."
     rate = format_quantity(knee.plateau[0], one.unit)
     if knee.rising:
         return f"{_name(one)}: no plateau: the rate still rises at {one.words(one.largest)}."
     share = f"{100 * asked.share:.4g} %"
-    unsure = "" if knee.sure >= SURE else " (not sure)"
+    unsure = "" if knee.sure >= SURE else " (uncertain)"
     return f"{_name(one)}: {one.words(knee.knee)} gives {share} of the plateau of {rate}{unsure}."
 
 
@@ -407,11 +408,13 @@ def _knee(one: SweepFound) -> Statement:
     below = _smaller(one)
     smaller = ""
     if below is not None and (measured := one.rate_of(below)) is not None:
-        smaller = f" Next smaller of those tried, {one.words(below)}: {measured / knee.plateau[0]:.0%}."
+        share = 100 * measured / knee.plateau[0]
+        smaller = f" The next smaller level tried, {one.words(below)}, gives {share:.0f} %."
     return Statement(
         "headline",
-        f"{_name(one)}: {one.words(knee.knee)} is the least that gives {100 * one.measured.asked.share:.4g} %"
-        f" of the plateau of {rate} (95 % interval {low} to {high}); {_between(one)}.{smaller}",
+        f"{_name(one)}: {one.words(knee.knee)} is the smallest level that gives"
+        f" {100 * one.measured.asked.share:.4g} % of the plateau of {rate} (95 % CI {low} to {high});"
+        f" {_between(one)}.{smaller}",
         tuple(_measured(one, place) for place in sorted(one.measured.rates)),
         says="sweep_knee",
         cells=one.cell_ids(tuple(dict.fromkeys((knee.knee, *one.plateau)))),
@@ -424,12 +427,12 @@ def _between(one: SweepFound) -> str:
     assert knee is not None  # noqa: S101
     low, high = (one.amount(value) for value in knee.amounts)
     if low == high:
-        return f"no other than {low} could be it (95 %)"
-    return f"it could be from {low} to {high} (95 %)"
+        return f"95 % CI of the level: {low} alone"
+    return f"95 % CI of the level: {low} to {high}"
 
 
 def _smaller(one: SweepFound) -> Place | None:
-    """The tried cell with the most in flight below the knee's."""
+    """The tried cell with the most outstanding below the knee's."""
     knee, grid = one.knee, one.measured.grid
     own = grid.amount(knee.knee) if knee else 0.0
     less = [cell for cell in one.measured.rates if grid.amount(cell) < own * 0.999]
@@ -443,8 +446,8 @@ def _no_plateau(one: SweepFound) -> Statement:
     rate = format_quantity(knee.plateau[0], one.unit)
     return Statement(
         "headline",
-        f"{_name(one)}: no plateau in its grid: the rate, {rate} at its best, still rises at"
-        f" {one.words(one.largest)}. Give {' and '.join(one.measured.asked.over)} larger levels.",
+        f"{_name(one)}: no plateau: the rate, at most {rate}, still rises at {one.words(one.largest)}."
+        f" Add larger levels of {' and '.join(one.measured.asked.over)}.",
         tuple(_measured(one, place) for place in sorted(one.measured.rates)),
         says="sweep_no_plateau",
         cells=one.cell_ids(sorted(one.measured.rates)),
@@ -455,28 +458,28 @@ def _measured(one: SweepFound, place: Place) -> str:
     rate = one.rate_of(place)
     blocks = len(one.measured.rates[place])
     words = "nothing" if rate is None else format_quantity(rate, one.unit)
-    return f"{one.words(place)}: {words}, {blocks} {'block' if blocks == 1 else 'blocks'}"
+    return f"{one.words(place)}: {words}, {format_count(blocks, 'block')}"
 
 
 def _made_of(one: SweepFound) -> Statement:
-    """What bounds the plateau, and what else is below its limit."""
+    """The bottleneck of the plateau, and what is below its limit."""
     full, rest = one.parts.full, [part for part in one.parts.seen if part not in one.parts.full]
     others = ", ".join(part.words for part in rest[:_OTHERS]) or "nothing else was observed"
     unseen = f"; not observed: {', '.join(one.parts.unseen)}" if one.parts.unseen else ""
-    what = "What the rate is bound by" if one.knee and one.knee.rising else "What the plateau is made of"
+    what = f"bottleneck of the {'rate' if one.knee and one.knee.rising else 'plateau'}"
     if full:
         named = " and ".join(part.words for part in full[:_OTHERS])
         text = f"{_name(one)}: {what}: {named}. Below their limits: {others}{unseen}."
     elif one.knee and one.knee.rising:
         text = f"{_name(one)}: {what}: latency, as nothing observed is full: {others}{unseen}."
     else:
-        text = f"{_name(one)}: {what} is not known: nothing observed is full: {others}{unseen}."
+        text = f"{_name(one)}: {what}: unknown, as nothing observed is full: {others}{unseen}."
     cells = one.cell_ids(one.plateau)
     return Statement("finding", f"{text}{_latency(one)}", says="sweep_made_of", cells=cells)
 
 
 def _latency(one: SweepFound) -> str:
-    """How long a request took at the knee, and with how many times as much in flight how long."""
+    """How long a request took at the knee, and at the largest queue depth of the plateau."""
     if one.knee is None:
         return ""
     grid = one.measured.grid
@@ -490,7 +493,7 @@ def _latency(one: SweepFound) -> str:
         return ""
     return (
         f" A request took {format_latency(short)} at {one.words(first)} and {format_latency(long)} with"
-        f" {more:,.0f} times as much in flight."
+        f" {more:,.0f}x the outstanding bytes or requests."
     )
 
 
@@ -504,12 +507,13 @@ def _tried(one: SweepFound) -> Statement:
     rest = "; the others were not needed" if tried < every else ""
     unsure = one.knee is not None and one.knee.sure < SURE and not one.knee.rising
     more = (
-        f" Its {one.measured.asked.trials} trials are used up: more would tell the knee surer."
+        f" All {one.measured.asked.trials} trials are used: more would narrow the CI of the level."
         if (unsure and one.trials >= one.measured.asked.trials)
         else ""
     )
     return Statement(
         "finding",
-        f"{_name(one)}: {tried} of {every} cells of its grid were tried, in {one.trials} trials{rest}.{more}",
+        f"{_name(one)}: {tried} of {format_count(every, 'cell')} of its grid were tried, in"
+        f" {format_count(one.trials, 'trial')}{rest}.{more}",
         says="sweep_tried",
     )
