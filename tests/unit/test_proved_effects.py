@@ -113,7 +113,7 @@ def test_two_that_act_on_each_other_are_found_with_what_they_cannot_be_told_from
         "One of a x b, c x d (the design cannot distinguish them) in work iops: "
     )
     assert "if a x b, best with a and b (1.49x neither)" in interaction_sentence(acting[0])
-    assert "a x b cannot be told from c x d" in alias_words(asked)
+    assert "a x b is confounded with c x d" in alias_words(asked)
     assert "0 of 6 interactions are estimated, the others only in groups of up to 2" in told_sentence(asked)
 
 

@@ -84,7 +84,7 @@ def test_each_way_has_its_rate_its_ratio_to_the_first_and_its_costs() -> None:
     assert _row(findings, "measured", "fuse") == ["105 1/s"]
     assert _row(findings, "against fuse", "fuse") == ["1.00\u00d7"]
     assert _row(findings, "against fuse", "lib") == ["2.00\u00d7"]
-    assert _row(findings, "client CPU per operation", "lib") == ["1.00 \u00b5s"]
+    assert _row(findings, "client CPU per operation", "lib") == ["1.00 us"]
     assert _row(findings, "wire per byte or operation", "lib") == ["1.00 B/B"]
 
 

@@ -485,7 +485,9 @@ _CONDITION = re.compile(
     r"\s*(?P<target>[^.\s<>=]+)\.(?P<work>[^\s<>=]+)\.(?P<metric>[a-z][a-z0-9_]*)\s*(?P<order>[<>]=?|[!=]=)"
     r"\s*(?P<limit>.*?)\s*"
 )
-_CONDITION_HELP = "write TARGET.WORKLOAD.METRIC >= VALUE or <= VALUE, for example 'ceph.randread_4k.iops >= 500'"
+_CONDITION_HELP = (
+    "write TARGET.WORKLOAD.METRIC >= VALUE or <= VALUE, for example 'ceph.randread_4k.iops >= 500'"
+)
 
 
 def is_condition(text: str) -> bool:
