@@ -12,13 +12,16 @@ from application_examples import planned
 from builders import cell
 from test_screen import WORKS, figures
 
+from findings_examples import CODES, typical
 from leadline.analysis.cells import CellTable
 from leadline.analysis.metrics import Measured
+from leadline.plan.model import Plan
+from leadline.report.first_screen import screen_of
 from leadline.study.library import load_study
-from leadline.verdict.answers.compose import question_of, wider
+from leadline.verdict.answers.compose import JudgedStudy, answer_of, question_of, wider
 from leadline.verdict.answers.messages import against_base, figures_alone, find_leaders, leaders_of
 from leadline.verdict.certainty import factor_words
-from leadline.verdict.model import UNUSABLE, Comparison, MoreBlocks, Outcome, Quantity, State
+from leadline.verdict.model import UNUSABLE, Comparison, MoreBlocks, Outcome, Quantity, State, Validity
 from leadline.verdict.sections import numbers
 from leadline.verdict.sections.section import AskedFigure
 from leadline.workloads.application.judge import JudgedApplication
@@ -172,3 +175,20 @@ def test_targets_of_which_nothing_is_known_share_a_sentence() -> None:
         "a, b, c and d are not comparable in files: INVALID or not run."
         " e and f compared with base: inconclusive in files."
     )
+
+
+def test_where_nothing_can_be_used_the_answer_says_why() -> None:
+    """And the next step is what would make it valid."""
+    why = Validity("INVALID", (CODES["cached_reads"],))
+    bad = replace(typical().cells[0], id="fuse.media", target="fuse", work="media", validity=why)
+    plan = Plan("media", "", "", 1, 1, (), (cell("fuse.media"),), (), 1.0, {})
+    rest = ((), [bad], {}, (), (), (), "", "local", 0.05, (), ())
+    found = JudgedStudy(load_study("media", {}), plan, 1.0, 1, *rest, complete=True)  # type: ignore[arg-type]
+    answer = answer_of(found)
+    assert answer.text == (
+        "No answer: the 1 cell has no value to use. fuse.media is INVALID, Reads came from a cache:"
+        " 11.9 GiB delivered, 0.2 GiB came from the device and the wire."
+    )
+    screen = screen_of(replace(typical(), cells=(bad,), answer=answer))
+    assert screen is not None
+    assert screen.steps[0].startswith("Reads came from a cache: Read a data set larger than the memory")

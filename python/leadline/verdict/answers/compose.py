@@ -19,7 +19,7 @@ from leadline.verdict.comparisons.comparisons import asked_metrics
 from leadline.verdict.comparisons.deciding import FEW_BLOCKS, LARGEST, MOST_BLOCKS, difference_words
 from leadline.verdict.interface import KindAnswer
 from leadline.verdict.kinds import metric_kind, metric_part
-from leadline.verdict.model import UNUSABLE, Cell, Comparison, Quantity, TargetView, part_label
+from leadline.verdict.model import UNUSABLE, Cell, Comparison, Quantity, TargetView, part_label, severity
 from leadline.verdict.sections.section import AskedFigure, NextStep, StudyAnswer
 
 
@@ -211,8 +211,7 @@ def _as_sure(text: str, found: JudgedStudy, figures: Sequence[AskedFigure]) -> s
     sure = {one.cell for one in figures} - {one.cell for one in figures if not one.footnoted}
     doubtful = sum(one.validity.state == "DOUBTFUL" and one.id not in sure for one in found.cells)
     if not text:
-        every = f"none of {len(states)} cells has a value to use" if states else "nothing was measured"
-        return f"No answer: {every}."
+        return _no_answer(found)
     absent = [one.target for one in found.left_out if one.work is None]
     text += f" Not measured: {named(absent)}." if absent else ""
     if any((view.facts.get("ceph") or {}).get("lab") for view in found.targets):
@@ -224,6 +223,19 @@ def _as_sure(text: str, found: JudgedStudy, figures: Sequence[AskedFigure]) -> s
     parts = [f"Doubts could change {doubtful} of {len(states)} cells"] if doubtful else []
     parts += [f"{bad} of {len(states)} INVALID or not run"] if bad else []
     return f"{text} ({', '.join(parts)}.)"
+
+
+def _no_answer(found: JudgedStudy) -> str:
+    """Why nothing can be answered: the worst doubt with what was seen."""
+    if not found.cells:
+        return "No answer: nothing was measured."
+    codes = [(cell.id, code) for cell in found.cells for code in cell.validity.codes]
+    lost = [pair for pair in codes if pair[1].state in UNUSABLE]
+    cell, code = max(lost or codes, key=lambda pair: severity(pair[1].state), default=("", None))
+    why = f" {cell} is {code.state.replace('_', ' ')}, {code.title}: {code.evidence}." if code else ""
+    count = len(found.cells)
+    none = f"none of {count} cells has a value" if count > 1 else "the 1 cell has no value"
+    return f"No answer: {none} to use.{why}"
 
 
 def _steps(found: JudgedStudy, undecided: Sequence[Comparison]) -> list[NextStep]:

@@ -384,6 +384,9 @@ def _action(
     )
 
 
+_CLIENT_CACHE_BYTES = 200 << 20  # client_oc_size, Ceph's default: it is not dropped with the page cache
+
+
 def _say(job: PipelineJob, source: SourceFacts, facts: TargetFacts, notes: list[str]) -> None:
     if facts.in_memory:
         notes.append(f"measures memory: {facts.file_system} keeps its files there")
@@ -397,6 +400,12 @@ def _say(job: PipelineJob, source: SourceFacts, facts: TargetFacts, notes: list[
     if job.cache == "cold":
         notes.append(
             "cache cold: what a stage wrote is synced and dropped from this host's page cache after it"
+        )
+    if job.cache == "cold" and facts.through_ceph_fuse and source.bytes <= _CLIENT_CACHE_BYTES:
+        notes.append(
+            f"warning: the source ({units.format_size(source.bytes)}) fits into ceph-fuse's own cache"
+            f" (client_oc_size, {units.format_size(_CLIENT_CACHE_BYTES)} by default), which may answer reads:"
+            " such cells are INVALID. Name a larger --source, or a longer film: --set duration=1m"
         )
     limit = units.exact_duration(job.runtime_ns)
     notes.append(f"runtime {limit}: a trial that takes longer is ended and counts as failed")
