@@ -6,9 +6,11 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+
+import psutil
 
 import agent_stand_in
 from leadline.hosts.agent.connection import AgentConnection, read_greeting
@@ -61,3 +63,18 @@ def standing_in(directory: Path) -> Iterator[Standing]:
         process.stdin.close()
         process.wait(20)
         process.stdout.close()
+
+
+def machine() -> str:
+    """As `uname -m` calls this one."""
+    return os.uname().machine
+
+
+def end_stand_ins(directory: Path) -> None:
+    """Kill the stand-ins that work below a directory."""
+    for process in psutil.process_iter():
+        with suppress(psutil.Error):
+            if STAND_IN.name in " ".join(process.cmdline()) and process.environ().get(
+                "TMPDIR", ""
+            ).startswith(str(directory)):
+                process.kill()

@@ -18,6 +18,7 @@ from typing import IO, Any, NamedTuple
 
 from leadline.errors import LeadlineError
 from leadline.hosts.agent.connection import AgentConnection, AgentError, AgentLostError
+from leadline.hosts.replies import ATTEMPT_BYTES_MAX
 from leadline.run.kinds import handed
 
 _READ_S = 20.0  # a call that waits for output is answered by then
@@ -282,6 +283,10 @@ class Carrier:
             with own.open("wb") as file:
                 while data:
                     offset += file.write(data)
+                    if offset > ATTEMPT_BYTES_MAX:
+                        raise LeadlineError(
+                            f"{own.name} has more than {ATTEMPT_BYTES_MAX >> 30} GiB there", ""
+                        )
                     data = self._connection.call("read_file", there, offset, _PIECE_BYTES)
 
     def _remove(self, path: str) -> None:

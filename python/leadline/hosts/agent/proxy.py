@@ -41,6 +41,7 @@ class _Reached:
         self._hearing = threading.Thread(target=self._hear, daemon=True)
         self._hearing.start()
         self.ending = False
+        self._leaving = threading.Lock()
 
     def _hear(self) -> None:
         stream = self.process.stderr
@@ -51,6 +52,8 @@ class _Reached:
 
     def leave(self, words: str = "") -> NoReturn:
         """End this process, and say why: in words, or by the last that was said."""
+        self._leaving.acquire()  # who comes later waits for the end of this process
+        self.ending = True
         with suppress(OSError, ValueError):
             assert self.process.stdin is not None  # noqa: S101
             self.process.stdin.close()
@@ -104,10 +107,12 @@ def serve(asked: dict[str, Any]) -> None:
         reached.ending = True
         connection.close()
         reached.end()
-    except (EOFError, OSError):
+    except (EOFError, BrokenPipeError):
         reached.leave()
     except LeadlineError as error:
         reached.leave("; ".join(filter(None, (error.message, error.remedy))))
+    except Exception as error:  # whatever is sent in place of what an agent says
+        reached.leave(f"what answers there is no agent of leadline's: {type(error).__name__}: {error}")
     finally:
         discard_tree(place)
 
