@@ -13,7 +13,7 @@ from typing import Any
 OFFERED: Mapping[str, tuple[str, str]] = {
     "kinds planned": ("leadline.workloads.planner", "PLANNERS"),
     "kinds judged": ("leadline.workloads.judge", "KINDS"),
-    "figures of a document": ("leadline.published.document", "read_document"),
+    "values of a document": ("leadline.published.document", "read_document"),
     "stored workflows": ("leadline.workflows.reading", "read_stored_workflows"),
     "checks of traces": ("leadline.tracing.store", "check_traces"),
     "findings of published values": ("leadline.published.findings", "published_findings"),

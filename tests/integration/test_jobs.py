@@ -98,7 +98,7 @@ def test_when_one_job_fails_the_others_are_ended_and_none_counts(
         "a.both.stream": "error",
         "a.both.small": "error",
     }
-    assert "a.both.stream beside it did not end" in str(trials["a.both.small"].error)
+    assert "a.both.stream, which ran with it, did not end" in str(trials["a.both.small"].error)
     assert trials["a.both.small"].last_done_ns < 20 * 10**9
     assert trials["a.small"].state == trials["a.after.small"].state == "complete"
     assert list(target.iterdir()) == []

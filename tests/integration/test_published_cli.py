@@ -15,7 +15,7 @@ def test_a_document_is_imported_shown_and_reported(leadline: Command, tmp_path: 
     out = tmp_path / "paper"
     done = leadline("import", "published", str(DATA / "fermilab.yaml"), "-o", str(out))
     assert done.returncode == 0, done.stderr
-    assert "checks of the document's figures" in done.stdout
+    assert "checks of the document's values" in done.stdout
     shown = leadline("show", str(out))
     assert shown.returncode == 0
     assert "1529 s stands for both 7 and 8" in " ".join(shown.stdout.split())
@@ -29,7 +29,7 @@ def test_a_document_is_imported_shown_and_reported(leadline: Command, tmp_path: 
     for verb in (("compare", str(out), str(out)), ("run", "--resume", str(out)), ("undo", str(out))):
         refused = leadline(*verb)
         assert refused.returncode == 2, refused.stdout
-        assert "document's figures" in refused.stderr
+        assert "document's values" in refused.stderr
 
 
 def test_figures_are_shown_beside_what_was_measured_here(
@@ -49,7 +49,7 @@ def test_figures_are_shown_beside_what_was_measured_here(
     line = lines["replicated, 4k", "latency"]
     assert line["published"] == "33 ms"
     assert line["measured"].split()[1] == "ms"
-    assert line["models"] == [{"label": "closed loop: in flight over rate", "value": "33.47 ms"}]
+    assert line["models"] == [{"label": "closed loop: queue depth over rate", "value": "33.47 ms"}]
     assert lines["erasure, 4k", "latency"]["measured"] is None
     refused = leadline(*arguments)
     assert refused.returncode == 2

@@ -61,7 +61,7 @@ def test_a_figure_is_followed_over_many_results(
     assert [row["trials"] for row in listed] == ["4/4"] * 24
     assert_figures_are_listed(leadline, many, figure)
     for arguments, message in (
-        (("trend", "iops", str(many)), "names no figure"),
+        (("trend", "iops", str(many)), "names no metric"),
         (("trend", "a.b.iops", str(many)), "no result below"),
         (("trend", figure, str(many), "--since", "soon"), "is not a date"),
     ):

@@ -165,8 +165,8 @@ def do_not_add_up(said: Said) -> None:
 @checks("document_checked")
 def document_checked(said: Said) -> None:
     found = said.match(
-        r"(?P<all>\d+) checks of the document's figures: (?P<good>\d+) agree, (?P<bad>\d+) do not\."
-        r"(?: Of (?P<claims>\d+) claims with a figure, the tables do not bear out (?P<failed>\d+)\.)?"
+        r"(?P<all>\d+) checks? of the document's values: (?P<good>\d+) agree, (?P<bad>\d+) do not\."
+        r"(?: Of (?P<claims>\d+) claims? with a value, the tables do not bear out (?P<failed>\d+)\.)?"
     )
     assert int(found["good"]) + int(found["bad"]) == int(found["all"])
     doubts = sum(one.says == "document_doubt" for one in said.findings.statements)

@@ -69,7 +69,7 @@ def test_rows_carry_the_skew_and_what_all_jobs_moved() -> None:
 def test_a_job_whose_neighbour_failed_is_no_measurement() -> None:
     good, bad = join_rows(rows(state="hung", error="stuck", started_unix_ns=0))
     assert (good.state, bad.state) == ("error", "hung")
-    assert "a.both.y beside it did not end: stuck" in str(good.error)
+    assert "a.both.y, which ran with it, did not end: stuck" in str(good.error)
     assert good.start_skew_ns is None
 
 

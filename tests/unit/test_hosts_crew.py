@@ -73,7 +73,7 @@ def test_what_a_host_is_may_be_a_word_or_a_list_and_is_kept() -> None:
         ("hosts:\n  a: {roles: [osd, disk]}\n", 2, "'disk' is no role of a host"),
         ("hosts:\n  a: {role: osd}\n", 2, "roles"),
         ("hosts:\n  a/b:\n", 2, "is no name of a host"),
-        ("hosts:\n  a:\nworkers: 3\n", 3, "3 workers, and 1 hosts are named"),
+        ("hosts:\n  a:\nworkers: 3\n", 3, "3 workers for 1 host by name"),
         ("scheduler: head:8786\n", 1, "no address of a Dask scheduler"),
         ("scheduler: tls://head:8786\nssh: {port: 1}\n", 2, "reached by SSH"),
         ("scheduler: tls://head:8786\nhosts:\n  a: {address: x}\n", 3, "knows its workers itself"),
@@ -199,7 +199,7 @@ def test_who_listens_at_a_port_of_the_loopback_is_looked_up(host: str, address: 
 
 
 def test_options_that_contradict() -> None:
-    with pytest.raises(SpecError, match="both say which hosts"):
+    with pytest.raises(SpecError, match="both name hosts"):
         asked_hosts(Path("x"), "tls://a:1", None, plain_tcp=False, same_machine=False)
     with pytest.raises(SpecError, match="are for many hosts"):
         asked_hosts(None, None, 3, plain_tcp=False, same_machine=False)

@@ -78,7 +78,7 @@ def test_a_file_that_was_appended_to_has_its_heading_again() -> None:
         ("io500", RIGHT + RIGHT.replace("7.153970", "7.253970"), "twice"),
         ("elbencho", "", "no heading"),
         ("elbencho", "a,b\n1,2\n", "no heading"),
-        ("elbencho", "operation,time ms [last]\nREAD,-5\n", "no figure"),
+        ("elbencho", "operation,time ms [last]\nREAD,-5\n", "no value"),
         ("elbencho", "operation,time ms [last]\nREAD\n", "a row has no"),
         ("elbencho", '{"phase_type": "READ"}', "no phase of elbencho"),
         ("elbencho", '{"phase_type": ', "cannot be read"),

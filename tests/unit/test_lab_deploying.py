@@ -130,7 +130,7 @@ def test_a_file_is_overwritten_only_when_told(tmp_path: Path, capsys: pytest.Cap
 @pytest.mark.parametrize(
     ("words", "says"),
     [
-        (("--reference", "suse", "--lab", "x"), "both say which cluster"),
+        (("--reference", "suse", "--lab", "x"), "both name a cluster"),
         (("--reference", "sus"), "did you mean suse"),
         (("--reference", "suse", "--mount", "relative", "--format", "commands"), "no path for commands"),
         (("--reference", "suse", "--mount", "/a\nb", "--format", "commands"), "no path for commands"),

@@ -124,7 +124,7 @@ def test_open_files_are_listed_before_anything_is_unmounted() -> None:
         (("working directory", "/"),),
     )
     text = "\n".join(plan_lines(make_plan(facts(users=Users((user,), {3: "a", 4: "b"})), ())))
-    assert text.index("tomcat (process 812, opencast: 1 files, working directory)") < text.index("umount ")
+    assert text.index("tomcat (process 812, opencast: 1 file, working directory)") < text.index("umount ")
     assert "2 processes could not be looked into" in text
 
 

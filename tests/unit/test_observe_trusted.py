@@ -138,7 +138,7 @@ def test_where_the_kernel_does_not_tell_the_command_line_decides_or_nothing_does
         found = find_client(mount)
         assert found.client_pid is None
         assert found.distrusted == (
-            f"which of the processes {elsewhere[0]}, {elsewhere[1]} serves it cannot be told"
+            f"which of the processes {elsewhere[0]}, {elsewhere[1]} serves it is not known"
         )
         named = stack.enter_context(impostor(place, mount.mount_point, user=0))
         assert find_client(mount).client_pid == named

@@ -63,7 +63,7 @@ def test_figures_that_agree_within_rounding_raise_no_doubt(tmp_path: Path) -> No
 def test_an_altered_figure_is_doubted(tmp_path: Path) -> None:
     found = view(SMALL.replace("50, 200]", "50, 250]"), tmp_path / "r")
     assert codes(found) == ["relation"]
-    assert "250 MB/s is published, 200.0 MB/s comes out of size over time" in found.doubts[0].text
+    assert "250 MB/s is published, 200.0 MB/s follows from size over time" in found.doubts[0].text
 
 
 @pytest.mark.parametrize(
@@ -93,7 +93,7 @@ def test_a_doubt_goes_when_its_figure_is_put_right(
 @pytest.mark.parametrize(
     ("name", "was", "becomes", "code", "words"),
     [
-        ("suse", "136306, 63]", "136306, 93]", "relation", "12,680 comes out of"),
+        ("suse", "136306, 63]", "136306, 93]", "relation", "12,680 follows from"),
         ("suse", "220, 56489", "320, 56489", "relation", "220.7 MiB/s"),
         ("opencast", "1340.45", "1240.45", "total", "sum of its parts"),
         ("opencast", "17418]", "18418]", "relation", "operations per second times the time"),
@@ -118,11 +118,11 @@ def test_what_a_careful_reader_of_the_four_documents_would_doubt(tmp_path: Path)
         for name in ("opencast", "castor", "fermilab", "suse")
     }
     for name, wanted in [
-        ("opencast", "44m is published, 48:00 min comes out"),
+        ("opencast", "44m is published, 48:00 min follows from"),
         ("opencast", "1h47m is published, 1:49:18"),
         ("opencast", "has no 00:53:00 PM"),
         ("opencast", "slipped by 12 hours"),
-        ("opencast", "4h06m is published, 5:22:00 comes out of the sum"),
+        ("opencast", "4h06m is published, 5:22:00 follows from the sum"),
         (
             "opencast",
             "5 to 10 times as fast as fuse” holds by the measure it names (8.576 times), not by others",
@@ -150,7 +150,7 @@ def test_a_claim_says_what_it_rests_on(tmp_path: Path) -> None:
     assert "differ in their host too (test_kernel: test, prod_fuse: production)" in copy
     assert "4 runs at the same time" in bases["fermilab"]["Ceph was more than twice as fast"]
     assert "run time: 1.13 times" in bases["fermilab"]["Ceph was more than twice as fast"]
-    division = "Figures for each device, by division through 120, estimate larger systems"
+    division = "Values for each device, by division through 120, estimate larger systems"
     assert "division by the number of devices" in bases["suse"][division]
 
 
@@ -200,7 +200,7 @@ def test_a_changed_copy_is_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("was", "becomes", "message"),
     [
-        ("leadline.published/1", "leadline.study/1", "line 2.*no table of published figures"),
+        ("leadline.published/1", "leadline.study/1", "line 2.*no table of published values"),
         ("GB,", "GBB,", "line 8.*no unit"),
         ("100, 100]", "100]", "line 10.*4 values, where 5 are needed"),
         ("100, 100]", "lots, 100]", "line 10.*'lots'"),
@@ -218,12 +218,12 @@ def test_a_bad_table_gives_one_clear_error(tmp_path: Path, was: str, becomes: st
 @pytest.mark.parametrize(
     ("formula", "message"),
     [
-        ("t.a.copy.rate /", r"a figure is needed, not the end \(character 16"),
+        ("t.a.copy.rate /", r"a value is needed, not the end \(character 16"),
         ("t.a.copy.rate + t.a.copy.size", "different units"),
         ("nothing.a.copy.rate", "names no table"),
         ("t.a.rate", "write t.system.step.COLUMN"),
-        ("t.a.copy.speed", "names no figure"),
-        ("t.*.copy.rate", "names 2 figures"),
+        ("t.a.copy.speed", "names no value"),
+        ("t.*.copy.rate", "names 2 values"),
         ("__import__('os')", "does not belong here"),
         ("(" * 30 + "1", "nested too deeply"),
         ("1 " * 600, "longer than 1000"),

@@ -194,3 +194,19 @@ def test_a_target_that_is_called_as_its_scheme_is_stays_before_a_colon() -> None
 def test_what_a_program_printed_goes_whatever_it_is() -> None:
     text = "copy 1 of 2: exit code 7: cannot do (program)\nthat, ann (program)"
     assert about(text) == "copy 1 of 2: exit code 7 (program)"
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["leadline", "run", "--blocks", "1", "--set", "size=4M", "--set", "runtime=10s", "-o", "zqxkvbd"],
+        ["leadline", "run", "--set", "workloads.seqread_1m.bs=1M", "--set", "runtime=10s", "zqxkvbd"],
+    ],
+)
+def test_advice_stays_though_a_command_line_had_the_same_options(command: list[str]) -> None:
+    found = small()
+    advice = "Measure longer: --set runtime=10s, or a larger --set size. Run more blocks: --blocks 6."
+    said = Statement("finding", f"{advice} It is in zqxkvbd.", (), says="example")
+    private = private_texts({"command": command})
+    shown = redacted(replace(found, statements=(said,), private=private)).statements[0].text
+    assert shown == f"{advice} It is in <argument>."

@@ -175,7 +175,7 @@ def test_too_few_osds_more_clients_than_there_are_and_unknown_classes_are_refuse
 
 
 def test_parameters_out_of_order_are_refused_with_their_line():
-    with pytest.raises(SpecError, match="no interval") as told:
+    with pytest.raises(SpecError, match="no range") as told:
         read_parameters("common:\n  latency_s: {value: 1, low: 2, high: 3, source: x}\n", "own.yaml")
     assert told.value.line == 2
 

@@ -81,7 +81,7 @@ def test_what_no_cell_tells_keeps_the_interval_of_the_catalogue_and_says_so():
     assert (COMMON, "osd_read_s") in found.untold
     assert (kept.value, kept.low, kept.high) == (before.value, before.low, before.high)
     assert kept.kind == before.kind
-    assert kept.source.startswith("not told by made")
+    assert kept.source.startswith("not measured by made")
 
 
 @needs_crush
@@ -186,8 +186,8 @@ def test_nothing_asked_and_a_file_without_a_calibration_are_refused(
     ("change", "says"),
     [
         (("value: 6e-05", "value: 60us"), "plain numbers"),
-        (("value: 6e-05", "value: 0"), "no interval above 0"),
-        (("value: 6e-05", "value: -6e-05"), "no interval above 0"),
+        (("value: 6e-05", "value: 0"), "no range above 0"),
+        (("value: 6e-05", "value: -6e-05"), "no range above 0"),
         (("value: 6e-05", "value: .inf"), "common.latency_s.value"),
         (("kind: assumed", "kind: guessed"), "is none"),
         (("  latency_s", "  latencies_s"), "no parameter 'latencies_s'"),

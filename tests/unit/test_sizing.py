@@ -142,9 +142,9 @@ def test_beyond_four_times_what_was_measured_the_answer_is_to_measure() -> None:
 @pytest.mark.parametrize(
     ("body", "line", "words"),
     [
-        ("  capacity: 100 MB/s\n  protection: ['3']\n", 4, "no such figure"),
+        ("  capacity: 100 MB/s\n  protection: ['3']\n", 4, "no such value"),
         ("  capacity: 0 TB\n  protection: ['3']\n", 4, "nothing is asked with 0"),
-        ("  capacity: 100\n  protection: ['3']\n", 4, "no such figure"),
+        ("  capacity: 100\n  protection: ['3']\n", 4, "no such value"),
         ("  capacity: 1 TB\n  protection: ['8-3']\n", 5, "no protection"),
         ("  capacity: 1 TB\n  protection: ['2']\n  hosts_lost: 2\n", 3, "bears 1"),
         (_PLAIN + "  growth: -1\n", 6, "out of range"),

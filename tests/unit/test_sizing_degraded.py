@@ -194,7 +194,7 @@ def test_devices_that_are_left_are_judged_by_measured_cells_only() -> None:
 @pytest.mark.parametrize(
     ("body", "line", "words"),
     [
-        ("  may_fail: [switch]\n", 3, "which hosts are below one is not said"),
+        ("  may_fail: [switch]\n", 3, "which hosts are below one is not given"),
         ("  may_fail: [rack]\n", 5, "not one of them"),
         ("  may_fail: [host, host]\n", 3, "twice"),
         ("  may_fail: host\n", 5, "a list is needed"),

@@ -239,8 +239,8 @@ def test_a_file_that_says_nothing_is_refused_at_the_line_that_names_it(
 @pytest.mark.parametrize(
     ("population", "words"),
     [
-        ("work: {}", "one file says"),
-        ("work: {study: a, trace: b}", "one file says"),
+        ("work: {}", "one file defines"),
+        ("work: {study: a, trace: b}", "one file defines"),
         ("work: {study: a}, read: 1 MB/s", "same thing twice"),
         ("work: {study: a}, rate: 1 MB/s, within: 1 s", "two paces"),
         ("read: 1 MB/s, rate: 1 MB/s", "there is none"),
@@ -276,7 +276,7 @@ def test_how_many_are_at_once_is_of_the_busiest_hour(tmp_path: Path) -> None:
         tmp_path, f"      {{clients: 10, work: {{study: study.yaml, name: paced}}, active: [{hours}]}}\n"
     )
     (line,) = shown_works(asked, works)
-    assert "at 23:00 10 at work, with 320 requests in flight (32 each)" in line
+    assert "at 23:00 10 at work, with 320 outstanding requests (32 each)" in line
 
 
 def test_the_command_says_where_figures_of_clients_are_from(tmp_path: Path) -> None:

@@ -202,7 +202,7 @@ def test_bytes_on_the_wire_are_those_of_both_directions_per_byte_of_work() -> No
 @pytest.mark.parametrize(
     ("sources", "wire", "reason"),
     [
-        ("network interface lo, servers on this host, both directions in each figure", 5, "loopback"),
+        ("network interface lo, servers on this host, both directions in each value", 5, "loopback"),
         ("TCP sockets of process 7", 0, "before its connections were seen"),
         ("", None, "no network in between"),
     ],

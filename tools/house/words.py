@@ -151,8 +151,8 @@ READERS: dict[str, Callable[[str], Iterator[Piece]]] = {
 
 
 def _files(root: Path, areas: list[str]) -> Iterator[Path]:
-    for area in areas:
-        place = root / area
+    """The files of each area: a file, all below a folder, or what a pattern matches."""
+    for place in (place for area in areas for place in sorted(root.glob(area))):
         yield from sorted(place.rglob("*")) if place.is_dir() else [place]
 
 

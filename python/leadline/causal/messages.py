@@ -34,8 +34,8 @@ def headline(profile: CausalProfile, fit: SensitivityFit) -> Iterator[str]:
             yield "It waits for none of these calls: what they take is hidden behind other work."
         else:
             yield (
-                "Whether it waits for these calls is not told: the intervals reach 0. More blocks (--blocks)"
-                " or longer delays (--delay) narrow them."
+                "Whether it waits for these calls is inconclusive: the confidence intervals include 0."
+                " More blocks (--blocks) or longer delays (--delay) narrow them."
             )
         return
     name = costly[0]
@@ -69,7 +69,7 @@ def waits(slope: Estimate) -> str:
     low, high = _ends(slope)
     number = f"slope {slope.value:.2f} ({low:.2f} to {high:.2f})"
     if low <= 0 <= high:
-        return f"hidden behind other work: {number}" if high < _HIDDEN else f"not told from hidden: {number}"
+        return f"hidden behind other work: {number}" if high < _HIDDEN else f"perhaps hidden: {number}"
     if high < 0:
         return f"not understood, shorter with delays: {number}"
     if low > _IN_TURN:
@@ -107,7 +107,7 @@ def cautions(profile: CausalProfile) -> Iterator[str]:
     """What must be borne in mind."""
     yield from profile.cautions
     if len(profile.blocks()) < _FEW:
-        yield f"{len(profile.blocks())} blocks are few: intervals are wide"
+        yield f"{len(profile.blocks())} blocks are few: confidence intervals are wide"
 
 
 def _predicted(found: PredictedTime) -> str:

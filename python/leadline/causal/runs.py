@@ -168,7 +168,7 @@ def _check(ran: RanOnce, number: int, condition: Condition | None = None) -> Non
     under = f", {condition.delayed} delayed" if condition and condition.delayed else ""
     if ran.how:
         raise StudyError(
-            f"the command {ran.how} in run {number}{under}: there are no figures",
+            f"the command {ran.how} in run {number}{under}: there are no values",
             "make it end well when it is run again and again, for example by removing what it made before",
         )
     if condition and condition.delayed and not getattr(ran.sums.get(condition.delayed), "waited_s", 0.0):

@@ -23,7 +23,7 @@ _STATES: Mapping[Severity | None, tuple[State, str]] = {
     "serious": ("INVALID", "Something serious is out of line."),
     "warning": ("DOUBTFUL", "Something is to be mended."),
     "note": ("DOUBTFUL", "Notes only."),
-    None: ("VALID", "All is as it should be."),
+    None: ("VALID", "All is as expected."),
 }
 
 
@@ -89,10 +89,10 @@ def _sections(
     if tables:
         yield Section("tables", "Measured", tables)
     if unknown := _unknown([one for one in checked if one.state == "unknown"]):
-        words = Words(tuple(Item(line) for line in unknown), "Could not be read, or not be told")
+        words = Words(tuple(Item(line) for line in unknown), "Could not be read, or is not known")
         yield Section("unknown", "Not read", (words,))
-    table = TextTable(f"As it should be ({len(fine)})", ("Part", "What", "Seen"), fine, frozenset({2}))
-    yield Section("fine", "As it should be", (table,))
+    table = TextTable(f"As expected ({len(fine)})", ("Part", "What", "Seen"), fine, frozenset({2}))
+    yield Section("fine", "As expected", (table,))
 
 
 def _headline(bad: Sequence[Checked], count: int, parts: int) -> str:

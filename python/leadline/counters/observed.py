@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     @dataclass(frozen=True, kw_only=True)
     class ObservedFigures:
-        """One field a figure; None is "not observable"."""
+        """One field for each metric; None is "not observable"."""
 
         wire_sent_bytes: int | None = None
         wire_received_bytes: int | None = None
@@ -57,5 +57,5 @@ else:
         [(figure.name, f"{figure.type} | None", field(default=None)) for figure in trial_figures()],
         frozen=True,
         kw_only=True,
-        namespace={"__module__": __name__, "__doc__": 'One field a figure; None is "not observable".'},
+        namespace={"__module__": __name__, "__doc__": 'One field for each metric; None is "not observable".'},
     )

@@ -205,9 +205,7 @@ def _joined(
 
 
 def _nothing(attempt: str) -> ResultError:
-    return ResultError(
-        f"no host has anything of attempt {attempt}", "see the journal for what became of them"
-    )
+    return ResultError(f"no host has anything of attempt {attempt}", "see the journal for their ends")
 
 
 def _check_names(hosts: Sequence[HostTrial]) -> None:

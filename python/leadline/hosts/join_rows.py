@@ -143,7 +143,7 @@ _SUMMARY_RULES: dict[str, Callable[[Mapping[str, Any]], Any]] = {
 _NAMED = 4  # of many hosts so many are named, and how many more there are
 _WORST: tuple[TrialState, ...] = ("error", "hung", "interrupted")
 _RATES = ("rate_iops", "rate_bytes_per_s")
-_NO_TIME = "the hosts measured at no time together: their intervals lie one after the other"
+_NO_TIME = "the hosts never measured at the same time"
 
 
 @dataclass(frozen=True)

@@ -304,7 +304,7 @@ def _place(study_id: str | None, host: str | None, directory: str | None) -> Pat
     if study_id is None and _Here.place is not None:
         return _Here.place
     if study_id is None or host is None:
-        raise ResultError("it is not known which study of which host is meant", "name the study and the host")
+        raise ResultError("the study and the host are not known", "name the study and the host")
     place = place_of(state_home(os.environ, directory), study_id, host)
     if os.path.lexists(place):
         require_private(place.parent)

@@ -159,7 +159,7 @@ def _phase(found: Mapping[str, str | None]) -> dict[str, str | None]:
 
 def _plain(text: str | None) -> str:
     if text is None or not _NUMBER.fullmatch(text):
-        raise ValueError(f"{clean(str(text))[:40]!a} is no figure")
+        raise ValueError(f"{clean(str(text))[:40]!a} is no value")
     return text
 
 

@@ -192,7 +192,7 @@ def _said_latency(latencies: Sequence[FioLatency]) -> dict[str, Any]:
         return {"latency": None, "latency_reason": "fio kept no latency (disable_lat, gtod_reduce)"}
     alone = len(latencies) == 1
     reason = (
-        "fio was told to keep no percentiles"
+        "fio kept no percentiles, as its options ask"
         if alone
         else f"the percentiles of {len(latencies)} jobs cannot be added up without their bins:"
         " run fio with --output-format=json+"

@@ -1,4 +1,4 @@
-"""Which known pitfalls hold for a mount, which do not, and which cannot be told."""
+"""Which known pitfalls hold for a mount, which do not, and which not known."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from leadline.knowledge.releases import KnownVersions
 from leadline.knowledge.tables import entries, text_of
 
 _SOURCE = "pitfalls.yaml"
-HOLDS = {True: "holds", False: "does not hold", None: "cannot be told"}
+HOLDS = {True: "holds", False: "does not hold", None: "not known"}
 _NUMBER = re.compile(r"\d+")
 
 
@@ -86,7 +86,7 @@ def assess(
     reasons: Mapping[str, str],
     table: tuple[Pitfall, ...] | None = None,
 ) -> tuple[Finding, ...]:
-    """Every pitfall of this kind of client. `facts` by name; None is "cannot be told", for a reason."""
+    """Every pitfall of this kind of client. `facts` by name; None is "not known", for a reason."""
     entries = pitfalls() if table is None else table
     return tuple(_assess(entry, kernel, facts, reasons) for entry in entries if client in entry.client)
 

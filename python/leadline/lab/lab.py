@@ -295,7 +295,7 @@ def _require_empty(directory: Path) -> None:
     if record.FILE in names:
         raise UsageError(
             f"there is already a lab in {directory}",
-            f"Use it, or remove it with `leadline lab down {directory}`, or choose another --name.",
+            f"Use it, or remove it with `leadline lab down {directory}`, or choose another NAME.",
         )
     if names and not record.is_unborn(directory):
         raise UsageError(f"{directory} is not empty and not a lab", "Choose another --dir.")

@@ -72,7 +72,7 @@ def claim(name: str, directory: Path, variables: Mapping[str, str]) -> None:
     except FileExistsError as error:
         raise UsageError(
             f"there is already a lab named {name} in {entry.resolve()}",
-            "Choose another --name, or remove that one with `leadline lab down`.",
+            "Choose another NAME, or remove that one with `leadline lab down`.",
         ) from error
 
 

@@ -14,6 +14,7 @@ from leadline.knowledge.pitfalls import HOLDS, assess, kernel_version
 from leadline.mounting.facts import MountFacts
 from leadline.observe.ceph.client import cluster_name
 from leadline.observe.mounts.users import outside_words, unseen_words
+from leadline.units import format_count
 
 
 def plan_lines(plan: MountPlan) -> Iterable[str]:
@@ -174,7 +175,7 @@ def new_mount(facts: MountFacts, findings: Sequence[Finding], *, wsync: bool | N
         )
     if addresses is second:
         options.append(
-            Option("ms_mode=prefer-crc", "msgr2 with checksums; secure would encrypt, at the price of CPU")
+            Option("ms_mode=prefer-crc", "msgr2 with checksums; secure would encrypt, and costs CPU")
         )
     options += _judged_options(facts, findings, wsync)
     options += [
@@ -296,7 +297,7 @@ def _host_steps(facts: MountFacts, host: str, role: Role) -> list[Step]:
                 f"leadline run quick --target kernel={place} --out after",
             ),
             "The type is ceph, the options are those asked for, new files can be written, and the same "
-            "study as before gives no worse figures.",
+            "study as before gives no worse values.",
         ),
     ]
     if role.service:
@@ -335,7 +336,7 @@ def _open_words(facts: MountFacts) -> str:
         seen = "Nobody was seen with anything open on it."
     else:
         shown = [
-            f"{user.name} (process {user.pid}, {user.account}: {len(user.files)} files"
+            f"{user.name} (process {user.pid}, {user.account}: {format_count(len(user.files), 'file')}"
             + "".join(f", {words}" for words in dict.fromkeys(words for words, _ in user.uses))
             + ")"
             for user in users[:20]

@@ -150,7 +150,7 @@ def place(words: str, path: str) -> Capability:
         why = f"{printable(path)}: {facts.words}{free}, blocks of {facts.direct_alignment_bytes} bytes"
         return Capability("storage", name, "works", why, used_for)
     why = f"{printable(path)}: {facts.words}{free}, refuses O_DIRECT"
-    return Capability("storage", name, "limited", why, used_for, "Buffered I/O is used there, and said.")
+    return Capability("storage", name, "limited", why, used_for, "The plan uses buffered I/O there.")
 
 
 def library(

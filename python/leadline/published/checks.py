@@ -43,7 +43,7 @@ RELATIONS: tuple[tuple[str, str, str], ...] = (
     ("operation_rate", "rate / object", "rate over the size of an object"),
     ("operation_rate", "device_operation_rate * devices", "what one device does times the devices"),
     ("operations", "operation_rate * elapsed", "operations per second times the time"),
-    ("in_flight", "operation_rate * latency", "Little's law: in flight = rate times latency"),
+    ("in_flight", "operation_rate * latency", "Little's law: queue depth = rate times latency"),
     ("io_time", "share * elapsed", "share of the time"),
     ("io_time", "size / io_rate", "size over the rate of its I/O"),
     ("sync_rate", "operation_rate * copies", "operations times copies or shards"),
@@ -116,7 +116,7 @@ def _test(
     apart = deviation(published, computed)
     text = (
         f"{place(table, row, column.name)}: {figure.words} is published, "
-        f"{words(computed, column.unit)} comes out of {how} ({apart:.1%} apart)"
+        f"{words(computed, column.unit)} follows from {how} ({apart:.1%} apart)"
     )
     return Tested(how, where, Doubt(code, text, table.section, (where,), apart, extra))
 
@@ -167,7 +167,7 @@ def _against_given(table: DocumentTable, row: DocumentRow, kind: str, computed: 
     apart = deviation(as_range(figure), computed)
     text = (
         f"{place(table, row)}: {figure.words} {kind.replace('_', ' ')} is given, "
-        f"{words(computed, figure.unit)} comes out of {how} ({apart:.1%} apart)"
+        f"{words(computed, figure.unit)} follows from {how} ({apart:.1%} apart)"
     )
     return Tested(how, where, Doubt("relation", text, table.section, (where,), apart))
 
@@ -189,7 +189,7 @@ def _with_precision(
         least, most = (words(end, column.unit) for end in ends)
         text = (
             f"{place(table, row, column.name)}: {figure.words} is exactly what {found.how} gives, whose own "
-            f"figures leave {least} to {most}: computed, not measured, and not to {figure.digits} digits"
+            f"values leave {least} to {most}: computed, not measured, and not to {figure.digits} digits"
         )
         yield Tested(
             found.how, found.figure, Doubt("false_precision", text, table.section, (found.figure,), 0.0)
@@ -294,7 +294,7 @@ def _twice(
 ) -> Tested:
     table, row, column = first
     clock = span(table, row) if column.kind == "elapsed" else None
-    how = f"the figure {row.figures[column.name].words} under {table.section or table.name!r}"
+    how = f"the value {row.figures[column.name].words} under {table.section or table.name!r}"
     own = figure_range(row, column.name)
     if clock is not None and own and agrees(own, "==", clock):
         return _test("two_figures", f"{how} (by the clock)", second, clock)

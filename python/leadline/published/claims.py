@@ -104,7 +104,7 @@ def _bases(
     yield from (words_of for table in tables for words_of in _runs(table, used))
     yield from _differing(published, used)
     if any(item.value.low == -math.inf or item.value.high == math.inf for item in used):
-        yield "a figure that is only a bound"
+        yield "a value that is only a bound"
     if _divides_by_devices(claim):
         yield "a division by the number of devices: it holds only where the devices are the limit"
     yield from _clients(published, used)
@@ -113,7 +113,7 @@ def _bases(
     hit = [doubt for doubt in doubts if any(_row_address(figure) in touched for figure in doubt.figures)]
     if hit:
         count = len(hit)
-        yield f"figures that are themselves in doubt ({count} {'doubt' if count == 1 else 'doubts'})"
+        yield f"values that are themselves in doubt ({count} {'doubt' if count == 1 else 'doubts'})"
 
 
 def _row_address(address: str) -> str:
@@ -130,11 +130,11 @@ def _runs(table: DocumentTable, used: Sequence[Named]) -> Iterator[str]:
         together = " at the same time on one machine, which is one observation" if table.simultaneous else ""
         yield f"{name}: {count} runs{together}"
     elif table.runs is None:
-        yield f"{name}: the number of runs is not said; one is all that is shown"
+        yield f"{name}: the number of runs is not given; at least one was made"
     elif table.runs == 1:
-        yield f"{name}: one run of each, so nothing tells how much chance moves it"
+        yield f"{name}: one run of each, so its scatter is not known"
     else:
-        yield f"{name}: {table.runs} runs, of which no spread is published"
+        yield f"{name}: {table.runs} runs, and their spread is not published"
 
 
 def _differing(published: Published, used: Sequence[Named]) -> Iterator[str]:
@@ -144,7 +144,7 @@ def _differing(published: Published, used: Sequence[Named]) -> Iterator[str]:
         return
     facts = dict.fromkeys(fact for system in systems for fact in system.facts)
     for fact in facts:
-        values = [system.facts.get(fact, "not said") for system in systems]
+        values = [system.facts.get(fact, "not given") for system in systems]
         if fact not in published.varies and len(set(values)) > 1:
             pairs = ", ".join(
                 f"{system.name}: {value}" for system, value in zip(systems, values, strict=True)
@@ -195,8 +195,8 @@ def client_limits(known: Mapping[str, Range]) -> Iterator[str]:
 def _in_flight(known: Mapping[str, Range]) -> Iterator[str]:
     if "in_flight" in known and "operation_rate" in known and "latency" in known:
         yield (
-            f"{known['in_flight'].value:,.0f} operations kept in flight: the latency follows from that and "
-            "the rate (Little's law), and says nothing of its own"
+            f"{known['in_flight'].value:,.0f} operations kept outstanding: the latency follows from that and "
+            "the rate (Little's law), and is no independent result"
         )
 
 

@@ -69,7 +69,7 @@ def _folder() -> Traversable:
 
 def read_source(path: Path) -> str:
     """The text of a document's YAML, not more than one can be. Raises UsageError."""
-    remedy = "name a YAML file of published figures"
+    remedy = "name a YAML file of published values"
     try:
         with path.open("rb") as file:
             return file.read(SOURCE_MAX_BYTES + 1).decode("utf-8")
@@ -217,7 +217,7 @@ def read_published(text: str, file: str) -> Published:
     reader = _DocumentReader(document)
     top = reader.mapping((), known=("format", "title", "about", "source", "varies", *_SECTIONS))
     if top.get("format") != FORMAT:
-        document.fail(("format",), f"this is no table of published figures: format is not {FORMAT}", _REMEDY)
+        document.fail(("format",), f"this is no table of published values: format is not {FORMAT}", _REMEDY)
     tables = tuple(reader.table(name) for name in reader.names(("tables",)))
     if not tables:
         document.fail(("tables",), "there is no table", _REMEDY)

@@ -108,9 +108,9 @@ class _Parser:
         if token.kind == "name":
             found = self._look_up(token)
             if len(found) != 1:
-                self.tokens.fail(f"{token.text} names {len(found)} figures where one is needed", token)
+                self.tokens.fail(f"{token.text} names {len(found)} values where one is needed", token)
             return found[0]
-        return self.tokens.fail(f"a figure is needed, not {shown(token)}", token)
+        return self.tokens.fail(f"a value is needed, not {shown(token)}", token)
 
     def _number(self, token: Token) -> Range:
         digits = token.text.rstrip("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZµ%/ ")
@@ -132,7 +132,7 @@ class _Parser:
     def _function(self, name: Token) -> Range:
         argument = self.tokens.take()
         if argument.kind != "name":
-            self.tokens.fail(f"{name.text}() takes the name of figures, not {shown(argument)}", argument)
+            self.tokens.fail(f"{name.text}() takes the name of values, not {shown(argument)}", argument)
         found = self._look_up(argument)
         self.tokens.expect(")")
         for item in found[1:]:
@@ -316,7 +316,7 @@ def find(published: Published, name: str) -> list[Named]:
     column = parts[-1]
     found = [item for row in table.rows if _fits(row, parts[1:-1]) if (item := _named(table, row, column))]
     if not found:
-        raise KeyError(f"{name!a} names no figure of the table {table.name}")
+        raise KeyError(f"{name!a} names no value of the table {table.name}")
     return found
 
 

@@ -11,6 +11,7 @@ from leadline.published.claims import Judged, judge_claims, limited_rows
 from leadline.published.document import DocumentColumn, DocumentRow, DocumentTable, Published, read_document
 from leadline.published.figures import SYSTEM_KEY, Doubt, Tested, address
 from leadline.store.reader import Result
+from leadline.units import format_count
 from leadline.verdict.codes.catalogue import catalogue
 from leadline.verdict.model import Cell, Findings, Quantity, Statement, TargetView, Validity
 from leadline.verdict.sections.section import (
@@ -58,7 +59,7 @@ def published_frame(view: PublishedView) -> Frame:
     return Frame(
         cells=False,
         borrowed=Borrowed(view.source, view.tolerance),
-        no_jobs="published figures are no fio jobs",
+        no_jobs="published values are no fio jobs",
     )
 
 
@@ -101,8 +102,8 @@ def published_answer(title: str, head: str, view: PublishedView) -> StudyAnswer:
     if table is None and view.tables:
         table = replace(view.tables[0], brief=_CLAIMS, spaced=False)
     return StudyAnswer(
-        question=f"Do the figures of \u201c{title}\u201d agree with each other?",
-        text=f"{head} Nothing of them was measured here.",
+        question=f"Do the values of \u201c{title}\u201d agree with each other?",
+        text=f"{head} None of them was measured here.",
         said=doubts,
         matrix=table,
     )
@@ -142,21 +143,21 @@ def _document(view: PublishedView) -> dict[str, Any]:
 
 
 TOLERANCE = (
-    "every figure may be off by one unit of its last digit, which covers any rounding; "
+    "every value may be off by one unit of its last digit, which covers any rounding; "
     "what is listed differs by more"
 )
 _TITLES = {
     "duration": "a duration that its times do not give",
     "clock_slip": "a slip of the clock",
     "clock_order": "steps out of order",
-    "relation": "figures that do not give each other",
+    "relation": "values that contradict each other by arithmetic",
     "total": "a total that is not the sum",
     "mean": "a mean that is not the mean",
-    "two_figures": "two figures for one thing",
-    "check": "figures that exclude each other",
+    "two_figures": "two values for one thing",
+    "check": "values that exclude each other",
     "claim": "a claim that the tables do not bear out",
     "one_measure": "a claim that holds by one measure only",
-    "repeated_value": "one figure for two",
+    "repeated_value": "one value for two things",
     "repeats_too_alike": "repeats that are one observation",
     "false_precision": "digits that nobody measured",
     "implausible": "more than the medium carries",
@@ -328,15 +329,17 @@ def _validity(table: DocumentTable, row: DocumentRow, doubts: _Numbered) -> Vali
 
 def _statements(view: PublishedView) -> list[Statement]:
     wrong = view.tested - view.agreed
-    head = f"{view.tested} checks of the document's figures: {view.agreed} agree, {wrong} do not."
+    head = (
+        f"{format_count(view.tested, 'check')} of the document's values: {view.agreed} agree, {wrong} do not."
+    )
     judged = [claim for claim in view.claims if claim.claimed is not None]
     failed = sum(1 for claim in judged if not claim.agrees)
     if judged:
-        head += f" Of {len(judged)} claims with a figure, the tables do not bear out {failed}."
+        head += f" Of {format_count(len(judged), 'claim')} with a value, the tables do not bear out {failed}."
     found = [Statement("headline", head, (f"Tolerance: {view.tolerance}.",), says="document_checked")]
     found += [
         Statement("finding", f"[{d.number}] {d.title}: {d.text}", d.evidence, says="document_doubt")
         for d in view.doubts
     ]
-    text = "These are a document's figures: nothing of them was measured here."
+    text = "These are a document's values: none of them was measured here."
     return [*found, Statement("caution", text, says="document_not_measured")]

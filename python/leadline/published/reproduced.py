@@ -24,7 +24,7 @@ def reproduction_lines(title: str, origin: str) -> tuple[str, ...]:
     """What stands above the tables; `origin` says where the measured figures are from."""
     return (
         title,
-        "published: as the document prints it. model: a line to hold figures against, no figure.",
+        "published: as the document prints it. model: a reference line, not a measured value.",
         f"measured: {origin}",
     )
 
@@ -92,7 +92,7 @@ def _closed_loop(table: DocumentTable, row: DocumentRow, known: Mapping[str, Ran
     column = column_of_kind(table, "latency")
     if column and "in_flight" in known and "operation_rate" in known:
         seconds = models.closed_loop_latency_s(known["in_flight"].value, known["operation_rate"].value)
-        label = "closed loop: in flight over rate"
+        label = "closed loop: queue depth over rate"
         yield Modelled(row, column.name, label, words(Range(seconds, 0, 0, 0, 1), column.unit))
 
 

@@ -33,6 +33,8 @@ _UUID = re.compile(r"\b[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}\b")
 _PRINTED = re.compile(r"((?:exit code \d+|ended by \w+)): .* \(program\)", re.DOTALL)
 _IDENTIFYING = re.compile(r"host ?name|^host$|machine|node|user|serial", re.IGNORECASE)
 _BETWEEN_PARTS = re.compile(r"[\s/\\=,:;@'\"&?#%|<>()\[\]{}$!*]+")
+# An option of leadline's own, or a setting with a number: advice has the same.
+_OPTION = re.compile(r"--?([a-z0-9-]+)|([a-z0-9_.]+)=\d[\d.,]*[a-z%/]{0,6}")
 _PART_LETTERS_MIN = 3  # a shorter part tells nothing, and would be found everywhere
 _FREE_LETTERS = 8  # as long a text is found within words, too
 
@@ -139,10 +141,12 @@ def _parts(text: str) -> Iterator[str]:
 
 
 def _tells(text: str) -> bool:
-    """False for what would be found everywhere: numbers, and words of leadline's own."""
+    """False for what would be found everywhere: numbers, and words and options of leadline's own."""
     if sum(map(str.isalnum, text)) < _PART_LETTERS_MIN or text.replace(".", "").isdigit():
         return False
-    return text.lower() not in _own_words()
+    option = _OPTION.fullmatch(text.lower())
+    words = (option[1] or option[2]).split(".") if option else (text.lower(),)
+    return not _own_words().issuperset(words)
 
 
 @cache

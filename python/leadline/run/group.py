@@ -126,7 +126,7 @@ def run_jobs(
         forget = [partial(_forget, member, forget_s) for member in members]
         answers = run_together(forget, halt)
         if any(answer.outcome != "done" for answer in answers):
-            unused = Answer("interrupted", message="a job beside it could not begin")
+            unused = Answer("interrupted", message="a job that runs with it could not begin")
             return [unused if answer.outcome == "done" else answer for answer in answers]
         start = CommonStart(len(members), appointment or _soon, halt)
         try:
@@ -165,7 +165,7 @@ def join_rows(rows: Sequence[TrialRow]) -> list[TrialRow]:
             reasons=json.dumps({**json.loads(row.reasons), "group": words}),
         )
         if failed and row not in failed:
-            reason = f"{failed[0].cell} beside it did not end: {failed[0].error}"
+            reason = f"{failed[0].cell}, which ran with it, did not end: {failed[0].error}"
             changed = replace(changed, state="error", error=reason)
         joined.append(changed)
     return joined

@@ -102,7 +102,7 @@ class Places:
         if free_bytes is not None and free_bytes - total_bytes < reserve:
             return Answer(
                 "failed",
-                message=f"laying out {units.format_size(total_bytes)} would leave less than the"
+                message=f"prefilling {units.format_size(total_bytes)} would leave less than the"
                 f" reserve of {units.format_size(reserve)} free on target {target}",
             )
         deadline_s = total_bytes / SLOWEST_BYTES_PER_S + self._request.options.grace_s

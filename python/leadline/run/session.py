@@ -158,7 +158,7 @@ def remove_left(request: RunRequest, writer: ResultWriter) -> None:
     left = left_workspaces(request.id, request.plan.targets, writer)
     kept = remove_workspaces(request.id, left, noted(request.plan.targets, request.facts), writer)
     for place, why in kept.items():
-        raise TargetError(f"{place} is left of the run before: {why}", "the study cannot go on beside it")
+        raise TargetError(f"{place} is left of the run before: {why}", "remove it, then resume")
 
 
 def _require_mounted(request: RunRequest) -> None:

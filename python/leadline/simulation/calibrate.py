@@ -19,6 +19,7 @@ from leadline.simulation.demands import Demand, demands
 from leadline.simulation.model import SimulatedCluster, SimulatedWork
 from leadline.simulation.parameters import COMMON, Parameter, Parameters
 from leadline.simulation.simulate import once, places
+from leadline.units import format_count
 
 _Z90 = 1.6449
 _LOOSER = 2.0  # a machine may be farther from typical ones than these are from each other
@@ -106,7 +107,7 @@ def calibrate(
     found[(COMMON, "model_error")] = _error([fit.rates[one.name] for one in cells], source)
     for name in (one for one in names if one not in told):
         kept = before.sections[name[0]][name[1]]
-        found[name] = replace(kept, source=f"not told by {source}; {kept.source}")
+        found[name] = replace(kept, source=f"not measured by {source}; {kept.source}")
     untold = tuple(name for name in names if name not in told)
     return Calibration(before.with_values(found, f"calibrated by {source}"), told, untold, fit.rates)
 
@@ -114,14 +115,16 @@ def calibrate(
 def _parameter(name: tuple[str, str], theta: float, sigma: float, cells: int, source: str) -> Parameter:
     most = 1.0 if name[1] in _SHARES else math.inf
     value, low, high = (min(math.exp(theta + part * sigma), most) for part in (0.0, -_Z90, _Z90))
-    return Parameter(value, low, high, f"{cells} cells of {source}", "measured")
+    return Parameter(value, low, high, f"{format_count(cells, 'cell')} of {source}", "measured")
 
 
 def _error(off: Sequence[float], source: str) -> Parameter:
     """What is left between model and rates, with what is thought of it before any was seen."""
     squares = sum(math.log(one) ** 2 for one in off) + _CELLS_BEFORE * _ERROR**2
     wide = _Z90 * math.sqrt(squares / (len(off) + _CELLS_BEFORE))
-    words = f"{len(off)} cells of {source}, and {_ERROR:.0%} assumed as if of {_CELLS_BEFORE} more"
+    words = (
+        f"{format_count(len(off), 'cell')} of {source}, and {_ERROR:.0%} assumed as of {_CELLS_BEFORE} more"
+    )
     return Parameter(1.0, math.exp(-wide), math.exp(wide), words, "measured")
 
 

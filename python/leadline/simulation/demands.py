@@ -186,7 +186,7 @@ def _bound(
     place = int(np.argmax(own))
     if own[place] >= _NEARLY_FULL:
         return columns[place][0]
-    return f"what is in flight ({windows[row]:.4g} of a client), {columns[place][0]} next"
+    return f"outstanding requests ({windows[row]:.4g} of a client), {columns[place][0]} next"
 
 
 _NEARLY_FULL = 0.85

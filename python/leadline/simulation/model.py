@@ -12,31 +12,31 @@ from leadline.errors import SpecError, UsageError
 from leadline.units import parse_duration, parse_percent, parse_size
 from leadline.yamlio.problems import suggest
 
-_EXAMPLE = "for example: --work rw=randwrite,bs=4k,iodepth=32,numjobs=16,protection=3,clients=17"
+_EXAMPLE = "for example: --workload rw=randwrite,bs=4k,iodepth=32,numjobs=16,protection=3,clients=17"
 _SHARDS_MAX = 64
 _COUNT_MAX = 1_000_000
 
 
 def parse_work(text: str, number: int) -> SimulatedWork:
-    """One `--work`. Raises UsageError that names the key."""
+    """One `--workload`. Raises UsageError that names the key."""
     given: dict[str, str] = {}
     for part in text.split(","):
         key, equals, value = (word.strip() for word in part.partition("="))
         if not equals or not value:
-            raise UsageError(f"--work: {part!r} is not KEY=VALUE", _EXAMPLE)
+            raise UsageError(f"--workload: {part!r} is not KEY=VALUE", _EXAMPLE)
         if key not in _READERS:
-            raise UsageError(f"--work: no key {key!r}", suggest(key, _READERS))
+            raise UsageError(f"--workload: no key {key!r}", suggest(key, _READERS))
         if key in given:
-            raise UsageError(f"--work: {key} is given twice", "give each once")
+            raise UsageError(f"--workload: {key} is given twice", "give each once")
         given[key] = value
     if "rw" not in given:
-        raise UsageError("--work has no rw", _EXAMPLE)
+        raise UsageError("--workload has no rw", _EXAMPLE)
     found: dict[str, Any] = {}
     for key, value in given.items():
         try:
             found[key] = _READERS[key](value)
         except SpecError as error:
-            raise UsageError(f"--work: {key}={value}: {error.message}", error.remedy) from None
+            raise UsageError(f"--workload: {key}={value}: {error.message}", error.remedy) from None
     _require_used(given)
     default = 4 * 1024**2 if found["rw"] in ("read", "write") else 4096
     return SimulatedWork(
@@ -58,9 +58,9 @@ def _require_used(given: dict[str, str]) -> None:
     """Raises UsageError for a key that would change nothing, as its user thinks it does."""
     kind = given["rw"]
     if "cached" in given and kind not in ("read", "randread"):
-        raise UsageError(f"--work: cached is a share of reads, and rw={kind} has none", "leave it out")
+        raise UsageError(f"--workload: cached is a share of reads, and rw={kind} has none", "leave it out")
     if "bs" in given and kind == "metadata":
-        raise UsageError("--work: rw=metadata moves no data, so that bs means nothing", "leave bs out")
+        raise UsageError("--workload: rw=metadata moves no data, so that bs means nothing", "leave bs out")
 
 
 def _count(text: str) -> int:

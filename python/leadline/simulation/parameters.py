@@ -145,7 +145,7 @@ def _parameter(document: Document, section: str, name: str, given: object) -> Pa
         )
     if not 0 < low <= value <= high < math.inf:
         document.fail(
-            path, f"{low:g} to {high:g} is no interval above 0 around {value:g}", "0 < low <= value <= high"
+            path, f"{low:g} to {high:g} is no range above 0 around {value:g}", "0 < low <= value <= high"
         )
     kind = str(given.get("kind", "given"))
     if kind not in KINDS:

@@ -152,8 +152,8 @@ DRAWS = 200
 # What the figures were held against, and how it went: bench/simulation.md, which a test compares.
 STANDING = (
     "by a model whose median error was 6 % at 48 points of labs on one machine, limited on purpose and"
-    " predicted before, 42 inside; 6 of 10 published rows inside wide intervals, median absolute error 45 %"
-    " (bench/simulation.md)"
+    " predicted before, 42 inside; 6 of 10 published rows inside wide 90 % intervals,"
+    " median absolute error 45 % (bench/simulation.md)"
 )
 _SPAN = (5.0, 95.0)
 MACHINE = "this machine's processors"
@@ -240,7 +240,7 @@ def on_maps(
     if not likely.settled:
         raise LeadlineError(
             f"the queues did not settle in {ROUNDS} rounds: a rate is still off by {_factor(likely)}",
-            "simulate fewer works at once, and report this with the topology",
+            "simulate fewer workloads at once, and report this with the topology",
         )
     drawn = [
         once(cluster, works, maps[number % len(maps)], parameters.drawn(random), beside, number % len(maps))[
@@ -269,7 +269,7 @@ def _warnings(drawn: Sequence[Rates]) -> Iterator[str]:
         worst = max(swinging, key=lambda one: one.off)
         yield (
             f"not settled: in {len(swinging)} of {len(drawn)} draws the queues did not settle in {ROUNDS}"
-            f" rounds, off by up to {_factor(worst)}; the intervals hold these draws as they were"
+            f" rounds, off by up to {_factor(worst)}; the 90 % intervals include these draws as they were"
         )
 
 
@@ -371,9 +371,9 @@ def _require(
     cluster: SimulatedCluster, works: Sequence[SimulatedWork], parameters: Parameters, out: Collection[int]
 ) -> None:
     if not works:
-        raise UsageError("there is nothing to simulate", "give --work")
+        raise UsageError("there is nothing to simulate", "give --workload")
     if not cluster.clients:
-        raise UsageError("the topology has no clients", "add `clients` to it: it is their work")
+        raise UsageError("the topology has no clients", "add `clients` to it: it is their workload")
     if not cluster.osd_hosts:
         raise UsageError("the topology has no OSD", "write `osds: 1` or more for hosts that store")
     for name in sorted(set(cluster.osd_classes)):

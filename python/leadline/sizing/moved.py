@@ -144,7 +144,7 @@ def _figure(inputs: Inputs, name: str, value: str) -> float:
 
 def _scaled_by(inputs: Inputs, name: str, times: float) -> Inputs:
     if times > _TIMES_MOST:
-        raise UsageError(f"--what-if {name}: more than {_TIMES_MOST:g} times", "write a smaller figure")
+        raise UsageError(f"--what-if {name}: more than {_TIMES_MOST:g} times", "write a smaller value")
     if name == "uplink" and inputs.asked.network is None:
         raise UsageError(
             "no uplink is asked for",

@@ -120,7 +120,7 @@ def _shown(clients: Population, one: WorkedOut, hour: int) -> str:
     flight = (
         ""
         if one.at_once is None
-        else f", with {_count(active * one.at_once)} requests in flight ({_count(one.at_once)} each)"
+        else f", with {_count(active * one.at_once)} outstanding requests ({_count(one.at_once)} each)"
     )
     doubts = "".join(f" {doubt}." for doubt in one.doubts)
     return (
@@ -143,7 +143,7 @@ def quantity(text: object, dimension: str, example: str) -> float:
     """`60 GB/s` in the base unit of its dimension. Raises SpecError for another kind of unit, and for 0."""
     value = _value(text, dimension) if isinstance(text, str) else None
     if value is None:
-        raise SpecError(f"{str(text)[:60]!a} is no such figure", f"write a number and its unit: {example}")
+        raise SpecError(f"{str(text)[:60]!a} is no such value", f"write a number and its unit: {example}")
     if value <= 0:
         raise SpecError(f"{text!a}: nothing is asked with 0", f"leave it out, or write {example}")
     return value
@@ -249,7 +249,7 @@ class WorkFrom(_Sized):
     def _one(self) -> Self:
         if len([one for one in (self.study, self.trace, self.result) if one is not None]) != 1:
             raise refuse(
-                "one file says what these clients do",
+                "one file defines these clients",
                 "write one of study: (a study, or a job file of fio), trace: or result: (of a pipeline)",
             )
         return self
@@ -427,12 +427,12 @@ class AskedSizing(_Sized):
             raise refuse("may_fail names one of them twice", "write each once: [device, host, switch]")
         if "switch" in self.may_fail and self.network is None:
             raise refuse(
-                "a switch may fail, and which hosts are below one is not said",
+                "a switch may fail, and which hosts are below one is not given",
                 "add network: {hosts_per_switch: 20, uplink: 100 Gb/s}",
             )
         if self.while_rebuilding and self.rebuild is None:
             raise refuse(
-                "while_rebuilding needs a pace, and how long a rebuild may take is not said",
+                "while_rebuilding needs a pace, and how long a rebuild may take is not given",
                 "add rebuild: 2 h, or another time",
             )
         for text in (*self.protection, *(pool.protection for pool in self.pools.values())):

@@ -15,6 +15,7 @@ from leadline.sizing.hardware import (
 )
 from leadline.sizing.moved import Inputs
 from leadline.sizing.request import Switched, protection_of
+from leadline.units import format_count
 
 LINK_BIT_S = 1e9  # what a core of a small machine still moves
 _NO_OTHERS = ClientFlow(0.0, 0.0)
@@ -47,7 +48,7 @@ def in_small(inputs: Inputs, one: Design, link_bit_s: float = LINK_BIT_S) -> Sma
     full_bit_s = host.link_bytes_s * 8
     divided = max(1.0, full_bit_s / link_bit_s)
     scaled = [
-        f"{hosts} hosts of one OSD instead of {one.hosts} of {host.bays}",
+        f"{format_count(hosts, 'host')} of one OSD instead of {one.hosts} of {host.bays}",
         f"all links divided by {divided:g}",
         "devices are this machine's",
     ]
@@ -69,7 +70,8 @@ def in_small(inputs: Inputs, one: Design, link_bit_s: float = LINK_BIT_S) -> Sma
     clients = min(_CLIENTS_MOST, max(1, sum(group.clients for group in asked.clients.values())))
     lines = "".join(f'  - "{line}"\n' for line in scaled)
     text = (
-        f"# {one.hosts} hosts, protection {one.protection}, in small: leadline lab up --topology FILE\n"
+        f"# {format_count(one.hosts, 'host')}, protection {one.protection}, in small:"
+        " leadline lab up --topology FILE\n"
         f'format: leadline.topology/1\nsource: "A design of leadline size, {one.protection}"\n'
         f"scaled:\n{lines}{coded}switches:\n{switches}hosts:\n"
         f'  "store[1-{hosts}]": {{switch: "{place}", link: {_rate(link)}, osds: 1}}\n'

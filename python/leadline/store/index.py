@@ -169,7 +169,7 @@ def _head_of(path: Path) -> IndexHead | None:
     if [type(value) for value in vars(head).values()][:-1] != [str, str, str, str, bool, int]:
         raise ValueError("it has values of other types")
     if {type(name) for figure in head.figures for name in figure} != {str}:
-        raise ValueError("it has figures without a name")
+        raise ValueError("it has values without a name")
     return head
 
 

@@ -45,7 +45,7 @@ def check_whole(path: Path) -> Result:
             )
     result = open_result(path)
     if result.published or result.workflows:
-        offered("figures of a document" if result.published else "stored workflows")(result)
+        offered("values of a document" if result.published else "stored workflows")(result)
         return result
     offered("checks of traces")(result)
     named = [str(event.details.get("trial")) for event in result.events if event.event == "trial_finished"]

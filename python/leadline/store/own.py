@@ -319,7 +319,7 @@ def _stages_of(file: Path) -> list[StageRow]:
     rows = [StageRow(**row) for row in table.to_pylist()]
     for row in rows:
         if not (isinstance(parse_json(row.interfaces), dict) and isinstance(parse_json(row.details), list)):
-            raise ValueError("`interfaces` or `details` is no JSON of ours")
+            raise ValueError("`interfaces` or `details` is no JSON of leadline")
     return rows
 
 

@@ -110,7 +110,7 @@ def require_study(path: Path, manifest: dict[str, Any]) -> None:
     """Refuse a document's figures, or a trace, where the trials of a study are needed."""
     if manifest["kind"] == KIND_PUBLISHED:
         raise ResultError(
-            f"{path} holds a document's figures, not trials",
+            f"{path} holds a document's values, not trials",
             "see it with: leadline show, report or reproduce",
         )
     if manifest["kind"] == KIND_WORKFLOWS:

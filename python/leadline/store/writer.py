@@ -195,7 +195,7 @@ def reopen_result(path: Path, now_ns: Callable[[], int], *, to_run: bool = True)
     checked_id(manifest.get("id"))
     if not os.path.lexists(path / JOURNAL):  # it says what was made, and an empty one would say: nothing
         raise ResultError(
-            f"{path} has no {JOURNAL}", "restore it from a copy: it says what was made on the targets"
+            f"{path} has no {JOURNAL}", "restore it from a copy: it lists what was made on the targets"
         )
     lock = _take_lock(path)
     try:

@@ -59,7 +59,7 @@ def paragraphs(
     yield f"To take effect it needs {NEEDS[one.needs]}; it is kept by {PERSISTS[one.persist]}."
     for price in one.prices:
         grave = ", so that it needs a flag of its own" if price in one.grave else ""
-        yield f"Price: {price.kind}{grave}: {price.words}."
+        yield f"Trade-off: {price.kind}{grave}: {price.words}."
     if one.irreversible:
         yield f"IRREVERSIBLE: {one.irreversible}."
     yield from _here(one, versions)

@@ -31,7 +31,7 @@ from leadline.yamlio.problems import suggest
 from leadline.yamlio.yaml_source import SOURCE_MAX_BYTES, Document, DocumentKind, Path, read_table, read_yaml
 
 BYTES_MAX = SOURCE_MAX_BYTES
-_MANUAL = "docs/tuning.md says what a setting is"
+_MANUAL = "see docs/tuning.md"
 _KIND = DocumentKind(noun="file of settings", manual=_MANUAL, example="see docs/tuning.md for one")
 _NAME = re.compile(r"[a-z][a-z0-9_.-]{0,80}")
 _VERSION = re.compile(r"[0-9]+(\.[0-9]+)*")

@@ -308,7 +308,7 @@ def own_text(own: Path) -> str:
     from leadline.foreign import read_plain, reading
     from leadline.tuning.rows import BYTES_MAX
 
-    with reading(own, "give a YAML file of settings; docs/tuning.md says what is in it"):
+    with reading(own, "give a YAML file of settings; docs/tuning.md describes it"):
         return read_plain(own, BYTES_MAX).decode("utf-8", "replace")
 
 

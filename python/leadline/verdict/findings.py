@@ -19,6 +19,7 @@ from leadline.store.reader import Result, refuse_search
 from leadline.store.tables import TrialRow
 from leadline.study.study import Study, deciding_works
 from leadline.study.target import LeftOut
+from leadline.units import format_count
 from leadline.verdict import messages
 from leadline.verdict.answers.compose import JudgedStudy, answer_of
 from leadline.verdict.cells import judge_cells
@@ -443,7 +444,8 @@ def _itself(result: Result, read: Material) -> dict[str, str]:
 def _reproduce(manifest: Mapping[str, Any], plan: Plan) -> tuple[str, ...]:
     command = manifest.get("command")
     lines = [shlex.join(command)] if isinstance(command, list) and command else []
-    return (*lines, f"seed {plan.seed}, {plan.blocks} blocks, {len(plan.trials)} trials")
+    blocks, trials = format_count(plan.blocks, "block"), format_count(len(plan.trials), "trial")
+    return (*lines, f"seed {plan.seed}, {blocks}, {trials}")
 
 
 def _way_statements(found: _Judgement) -> tuple[Statement, ...]:

@@ -35,7 +35,7 @@ def watch_sections(seen: Seen, facts: WatchFacts, judged: Judgement) -> tuple[Se
             "load",
             f"What goes on {facts.about}",
             judged.load,
-            "nothing that a rule knows; see the figures below",
+            "no rule holds; see the values below",
         ),
         ("limit", "What it waits for", judged.limit, "no limit was seen"),
     )
@@ -196,7 +196,7 @@ _FIGURES: tuple[tuple[str, tuple[tuple[str, str, str], ...]], ...] = (
             ("busiest thread", "client_thread_share", "1"),
             ("CPUs", "client_cores", ""),
             ("out of its cache", "client_cached_share", "1"),
-            ("requests to OSDs in flight", "client_in_flight", ""),
+            ("outstanding requests to OSDs", "client_in_flight", ""),
         ),
     ),
     ("wire", (("sent", "wire_sent_bytes_per_s", "B/s"), ("received", "wire_received_bytes_per_s", "B/s"))),

@@ -66,7 +66,7 @@ def parse_figure(raw: object, unit: str, *, exact: bool = False) -> Figure:
     if unit not in UNITS:
         raise SpecError(f"{unit!a} is no unit", f"use one of: {', '.join(UNITS)}")
     if isinstance(raw, bool) or not isinstance(raw, str | int | float):
-        raise SpecError(f"{ascii(raw)[:80]} is not a figure", _EXAMPLES)
+        raise SpecError(f"{ascii(raw)[:80]} is not a number", _EXAMPLES)
     text = repr(raw) if isinstance(raw, float) else str(raw).strip()
     dimension, factor = UNITS[unit]
     if dimension == "clock":
@@ -109,11 +109,11 @@ def _parts(text: str, dimension: str, factor: float, *, about: bool) -> tuple[fl
             digits = digits.rstrip("0")
         value = float(plain)
         if not math.isfinite(value):
-            raise SpecError(f"{text!a} is not a figure", _EXAMPLES)
+            raise SpecError(f"{text!a} is not a number", _EXAMPLES)
         return value * factor, step * factor, max(len(digits), 1)
     if dimension == "s":
         return _duration(text)
-    raise SpecError(f"{ascii(text)[:80]} is not a figure", _EXAMPLES)
+    raise SpecError(f"{ascii(text)[:80]} is not a number", _EXAMPLES)
 
 
 def _duration(text: str) -> tuple[float, float, int]:

@@ -229,7 +229,7 @@ def _scaling(
     subject = f"{host}: {len(places)} at once{through}"
     why = ""
     if not shares:
-        why = "not all of them gave a figure"
+        why = "not all of them gave a value"
     elif "" in devices:
         why = "what is below one of them is not known"
     elif busy >= bound_of("cpus_full") and median(shares) < 1:

@@ -52,7 +52,7 @@ from leadline.cli.options import (
 from leadline.cli.signals import StopRequest
 from leadline.errors import UsageError
 from leadline.tuning.settings import PriceKind
-from leadline.units import quoted
+from leadline.units import format_count, quoted
 
 if TYPE_CHECKING:
     from leadline.plan.model import Plan
@@ -287,9 +287,10 @@ def _say_states(planned: _Planned, *, quiet: bool) -> None:
     every = f" of {2**count:,} combinations" if design.kind == "factorial" else ""
     changes = sum(one.target != other.target for one, other in pairwise(plan.trials))
     echo(
-        f"{count} setting{'' if count == 1 else 's'} in {len(design.states)} states{every}, {plan.blocks}"
-        f" blocks, {len(plan.trials)} trials: about {format_duration(plan.seconds)}, and {changes} changes of"
-        " state, each until it is in force",
+        f"{format_count(count, 'setting')} in {len(design.states)} states{every}, "
+        f"{format_count(plan.blocks, 'block')}, {format_count(len(plan.trials), 'trial')}:"
+        f" about {format_duration(plan.seconds)}, and {format_count(changes, 'change')} of state,"
+        " each until it is in force",
         err=True,
     )
     if quiet:

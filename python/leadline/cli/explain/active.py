@@ -13,7 +13,7 @@ import click
 from leadline.cli.console import echo
 from leadline.cli.options import require_trust
 from leadline.errors import UsageError
-from leadline.units import quoted
+from leadline.units import format_count, quoted
 
 if TYPE_CHECKING:
     from leadline.cli.measure.run import RunChoices
@@ -164,7 +164,8 @@ def _show(plan: Plan, planned: PlannedCell, chosen: ChosenExperiment, limit_s: f
         )
     needed = format_size(max(plan.bytes_needed.values()))
     echo(f"Experiment: {planned.id} with {chosen.experiment.words}, in turns with what it was,")
-    echo(f"  {len(plan.trials)} trials, about {format_duration(plan.seconds)}, {needed} of files at a time.")
+    trials, took = format_count(len(plan.trials), "trial"), format_duration(plan.seconds)
+    echo(f"  {trials}, about {took}, {needed} of files at a time.")
     for one in chosen.predictions:
         echo(f"  {one.cause.name:<20} predicts {one.ratio:.2f} times the rate")
 

@@ -99,9 +99,7 @@ class AskedCentre:
         if given and given != ["--hosts"]:
             named += ["--osds"] if osds is not None else []
             if named:
-                raise UsageError(
-                    f"{given[0]} already defines what {named[0]} would", f"Leave out {named[0]}."
-                )
+                raise UsageError(f"{given[0]} already defines {named[0][2:]}", f"Leave out {named[0]}.")
 
     def _simple(self, hosts: int, osds: int | None, erasure: str, gateways: tuple[str, ...]) -> AskedLab:
         from leadline.lab.network.topology import simple, with_gateways

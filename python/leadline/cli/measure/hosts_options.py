@@ -16,6 +16,7 @@ import click
 
 from leadline.cli.options import AskedPath
 from leadline.errors import ResultError, TargetError, UsageError
+from leadline.units import format_count
 
 if TYPE_CHECKING:
     from leadline.hosts.workers.calls import Crew
@@ -255,7 +256,7 @@ def planned_on(hosts: HostsOptions, lab: str | None, load: Callable[..., _Loaded
     from leadline.hosts.workers.checks import needed_by_all
 
     names, count = [host.name for host in asked.hosts], asked.workers or 1
-    who = f"{count} hosts" if asked.workers else "all workers there are"
+    who = format_count(count, "host") if asked.workers else "all workers there are"
     words = (
         f"every trial runs at once on {who}{': ' + _listed(names) if names else ''}; rates are totals of all"
     )

@@ -22,7 +22,7 @@ from leadline.cli.measure.study_options import (
 )
 from leadline.cli.options import AskedPath, complete_study
 from leadline.errors import UsageError
-from leadline.units import format_duration, printable
+from leadline.units import format_count, format_duration, printable
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -49,7 +49,7 @@ def power_lines(plan: Plan, like: Path | None, metrics: tuple[str, ...]) -> tupl
     asked = planned_level(plan, metrics)
     count = asked.comparisons
     half = ", with half of them different" if count > 1 else ""
-    blocks = f"{plan.blocks} blocks, {count} comparison{'' if count == 1 else 's'}{half}"
+    blocks = f"{format_count(plan.blocks, 'block')}, {format_count(count, 'comparison')}{half}"
     if like is None:
         found = [
             f"{_difference(plan, v, asked)} where ratios vary by {v:.0%} from block to block"
@@ -224,7 +224,7 @@ def _print_plan(console: Console, plan: Plan, facts: dict[str, TargetFacts], pow
     longest_s = most_seconds(plan)
     most = f", {units.format_duration(longest_s)} with all of them" if longest_s > plan.seconds else ""
     console.print(
-        f"\n{len(plan.trials)} trials: {_cells_words(plan, blocks)}, seed {plan.seed}; "
+        f"\n{format_count(len(plan.trials), 'trial')}: {_cells_words(plan, blocks)}, seed {plan.seed}; "
         f"about {units.format_duration(plan.seconds)}{most}\n"
     )
     _print_targets(console, plan, facts)

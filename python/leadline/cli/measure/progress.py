@@ -115,7 +115,7 @@ class Plain(Quiet):
         self._kinds = {cell.id: cell.kind for cell in plan.cells}
         self._total, self._done = len(plan.trials), len(plan.trials) - remaining
         self._left = TimeLeft(plan, remaining)
-        self.say(f"{plan.study}: {remaining} trials, {self._left.words}")
+        self.say(f"{plan.study}: {units.format_count(remaining, 'trial')}, {self._left.words}")
 
     def grown(self, trials: Sequence[Trial]) -> None:
         """Say which cells are run once more."""

@@ -174,7 +174,8 @@ def _say(title: str, script: ReplayScript) -> None:
         title,
         f"{coverage.calls_replayed:,} of {coverage.calls:,} calls,"
         f" {units.format_size(coverage.bytes_replayed)} of {units.format_size(coverage.bytes)},"
-        f" {len(script.threads)} threads, {len(script.sizes)} files,"
+        f" {units.format_count(len(script.threads), 'thread')},"
+        f" {units.format_count(len(script.sizes), 'file')},"
         f" {units.format_duration(script.duration_ns / 1e9)}",
         f"prefilled before each trial: {units.format_size(script.layout_bytes)}",
         *(f"not replayed: {skipped_words(asdict(item))}" for item in coverage.skipped),

@@ -195,7 +195,9 @@ def _write_small(inputs: Inputs, chosen: Design, out: Path, link: str) -> None:
     read_topology(small.text, f"{chosen.name} in small", {}, made_here=False)
     write_file(out, small.text.encode(), "-o")
     echo(
-        f"{out}: {small.hosts} hosts; by the model that sized {chosen.name} its links carry at most", err=True
+        f"{out}: {units.format_count(small.hosts, 'host')};"
+        f" by the model that sized {chosen.name} its links carry at most",
+        err=True,
     )
     for what, one in (("read", small.read), ("written", small.written)):
         echo(f"  {units.format_rate(one.bytes_s)} {what} by all clients together ({one.by})", err=True)

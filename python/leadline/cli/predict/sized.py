@@ -31,7 +31,7 @@ from leadline.sizing.gateways import (
 from leadline.sizing.hardware import PoolHeld
 from leadline.sizing.moved import Inputs, degraded_of, sensitivity
 from leadline.sizing.request import AskedSizing, shown_works
-from leadline.units import format_duration, format_number, format_rate, format_size
+from leadline.units import format_count, format_duration, format_number, format_rate, format_size
 from leadline.verdict.model import FigureRow, FigureTable, Findings, Quantity
 from leadline.verdict.sections.section import Item, Section, StudyAnswer, Words
 
@@ -298,7 +298,7 @@ def answer_words(inputs: Inputs, front: Sequence[Design], seen: Sequence[PerDevi
         decided += f". The catalogue has no price of {', '.join(unpriced)}, which is not compared by it"
     open_words = "" if seen else " What devices give is not known, so measure before you buy."
     return (
-        f"{one.hosts} hosts {one.kind} with protection {one.protection}{price}, {among}."
+        f"{format_count(one.hosts, 'host')} {one.kind} with protection {one.protection}{price}, {among}."
         f" Their number comes from: {decided}.{_devices_fail(inputs, one, seen)}{open_words}"
     )
 
@@ -342,7 +342,7 @@ def _item(inputs: Inputs, one: Design, seen: Sequence[PerDeviceRate]) -> Item:
     details = (*pools, *state_lines(inputs, one, seen), *measured)
     decided = decides(inputs.asked, inputs.catalogue, one)
     source = f"their values are from {host.source}, {host.date}"
-    return Item(f"{one.hosts} hosts, by {decided}; {source}", lead=one.name, details=details)
+    return Item(f"{format_count(one.hosts, 'host')}, by {decided}; {source}", lead=one.name, details=details)
 
 
 def _pool_line(pool: PoolHeld) -> str:
@@ -408,7 +408,8 @@ def _near(inputs: Inputs, one: Design) -> str:
     most = f", the most that {whose}" if one.hosts == asked.hosts_max else ""
     held = f"{format_size(one.usable_bytes)} of {format_size(asked.bytes_in(asked.years))}"
     return (
-        f"{one.name}, {one.hosts} hosts{most}: holds {held}, links at most {_times_words(one.headroom)}"
+        f"{one.name}, {format_count(one.hosts, 'host')}{most}: holds {held},"
+        f" links at most {_times_words(one.headroom)}"
         f" what is asked; what would have to give: {give}"
     )
 
@@ -433,4 +434,6 @@ def _moves(inputs: Inputs) -> Iterator[Section]:
 
 
 def _end(one: Design | None) -> Quantity:
-    return Quantity(None, "", text="no design" if one is None else f"{one.hosts} hosts ({one.name})")
+    return Quantity(
+        None, "", text="no design" if one is None else f"{format_count(one.hosts, 'host')} ({one.name})"
+    )

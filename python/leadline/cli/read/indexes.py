@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from leadline.cli.console import complain
 from leadline.cli.main import EXIT_FAILED, EXIT_GOOD
 from leadline.errors import TargetError
+from leadline.units import format_count
 
 if TYPE_CHECKING:
     from leadline.store.index import Indexed
@@ -84,7 +85,11 @@ def _judged(
     order = {path: place for place, path in enumerate(results)}  # answers come in any
     rows.sort(key=lambda item: order[item.path])
     problems = {path: problems[path] for path in results if path in problems}
-    notes = [f"{unwritten} results cannot be written: without {INDEX} each look is slow"] if unwritten else []
+    notes = (
+        [f"{format_count(unwritten, 'result')} cannot be written: without {INDEX} each look is slow"]
+        if unwritten
+        else []
+    )
     return rows, problems, notes
 
 

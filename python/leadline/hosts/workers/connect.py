@@ -180,7 +180,7 @@ def _security(asked: HostsAsked, distributed: object) -> Security:
         if encrypted and not (found.tls_ca_file and found.tls_client_cert):
             raise UsageError(
                 f"{asked.scheduler} needs TLS files, and none are named",
-                "name them in a hosts file (`tls: {ca: …, cert: …, key: …}` beside `scheduler:`), or in"
+                "name them in a hosts file (`tls: {ca: …, cert: …, key: …}` next to `scheduler:`), or in"
                 " Dask's configuration (distributed.comm.tls); see docs/many-hosts.md",
             )
         return found

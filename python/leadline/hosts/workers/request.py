@@ -19,6 +19,7 @@ from leadline.errors import LeadlineError, SpecError
 from leadline.foreign import read_plain, reading
 from leadline.study.target import check_name, check_url
 from leadline.tuning.settings import ROLES
+from leadline.units import format_count
 from leadline.yamlio.fields import Duration, Truth, Whole, guarded
 from leadline.yamlio.problems import Vocabulary, translate
 from leadline.yamlio.yaml_source import Document, DocumentKind, read_yaml
@@ -263,7 +264,9 @@ def _check_whole(found: _WrittenHosts, document: Document) -> None:
         )
     if found.hosts and found.workers is not None and found.workers != len(found.hosts):
         document.fail(
-            ("workers",), f"{found.workers} workers, and {len(found.hosts)} hosts are named", "leave it out"
+            ("workers",),
+            f"{format_count(found.workers, 'worker')} for {format_count(len(found.hosts), 'host')} by name",
+            "leave it out",
         )
     _check_scheduler_alone(found, document)
     seen: dict[tuple[str, object], str] = {}
@@ -349,7 +352,7 @@ def asked_hosts(
     """What options of a command line say together; None where they name no hosts. Raises UsageError."""
     if file is not None and scheduler is not None:
         raise SpecError(
-            "--hosts and --scheduler both say which hosts", "give one; a hosts file may name a scheduler"
+            "--hosts and --scheduler both name hosts", "give one; a hosts file may name a scheduler"
         )
     if file is None and scheduler is None:
         if workers is not None or plain_tcp or same_machine:

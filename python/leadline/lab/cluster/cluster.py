@@ -26,6 +26,7 @@ from leadline.lab.network.topology import REPLICAS, Topology
 from leadline.lab.record import LabRecord
 from leadline.lab.spec import LabSpec
 from leadline.removal import remove_tree
+from leadline.units import format_count
 
 MON, MDS, FUSE = "mon.a", "mds.a", "client.admin"
 FILE_SYSTEM, META_POOL, DATA_POOL, ERASURE_POOL = "fs", "meta", "data", "ecdata"
@@ -102,7 +103,8 @@ def _make_network(builder: Builder, topology: Topology) -> None:
     journal.update(network=found, spec=replace(builder.spec, address=found.address(found.host_of(MON))))
     network.make(found, journal.record.paths, journal.variables)
     _limit_members(journal.record, topology)
-    builder.say(f"{len(topology.hosts)} hosts, {len(topology.clients)} clients and their links are in {base}")
+    hosts, clients = format_count(len(topology.hosts), "host"), format_count(len(topology.clients), "client")
+    builder.say(f"{hosts}, {clients} and their links are in {base}")
 
 
 def _limit_members(record: LabRecord, topology: Topology) -> None:

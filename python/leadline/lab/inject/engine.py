@@ -122,7 +122,7 @@ def _planned(kind: FaultKind, scene: FaultScene) -> FaultPlan:
         return kind.plan(scene)
     except (KeyError, IndexError) as error:
         raise LabError(
-            f"the cluster does not say what {kind.name} needs to know ({error})",
+            f"the cluster does not report what {kind.name} needs to know ({error})",
             "A new manager needs some seconds: repeat it when `leadline lab status` shows placement groups.",
         ) from error
 

@@ -329,7 +329,7 @@ def _osds(topology: Topology, erasure: tuple[int, int]) -> Iterator[Wrong]:
         yield Wrong(("hosts",), f"{topology.osd_count} OSDs are too many", f"use at most {OSDS_MAX}")
     need, have = max(REPLICAS, sum(erasure)), topology.data_osd_count
     if have < need:
-        apart = " beside those for the metadata" if topology.metadata else ""
+        apart = " next to those for the metadata" if topology.metadata else ""
         yield Wrong(
             ("hosts",),
             f"{have} OSDs{apart} are too few for {erasure[0]}+{erasure[1]} and {REPLICAS} replicas",

@@ -176,7 +176,7 @@ _REACHED, _OWN_DONE = "reached_pg", ("op_commit", "sub_op_committed")
 class InFlightReader(OsdAsker):
     """What OSDs are at work on, as a source: often, since a look finds a moment only."""
 
-    name = "operations in flight"
+    name = "outstanding operations"
 
     def __init__(self, key: ClusterKey) -> None:
         super().__init__(key)

@@ -161,12 +161,12 @@ def require_pool(path: Path, pool: str) -> None:
         found = os.getxattr(path, _OF_FILE).decode("utf-8", "replace")
     except OSError as error:
         raise TargetError(
-            f"{path}: its layout cannot be read: {error.strerror}", "nothing was laid out; mount it anew"
+            f"{path}: its layout cannot be read: {error.strerror}", "nothing was prefilled; mount it anew"
         ) from None
     if found != pool:
         raise TargetError(
             f"{path} is kept in pool {found}, and pool {pool} was asked for",
-            "nothing was laid out; see what else sets layouts there: getfattr -n ceph.dir.layout DIRECTORY",
+            "nothing was prefilled; see what else sets layouts there: getfattr -n ceph.dir.layout DIRECTORY",
         )
 
 

@@ -64,7 +64,7 @@ def server_of(
         return FuseServer(own[0], int(owner))
     if own:
         numbers = ", ".join(str(pid) for pid in own)
-        return FuseServer(reason=f"which of the processes {numbers} serves it cannot be told")
+        return FuseServer(reason=f"which of the processes {numbers} serves it is not known")
     others = [pid for pid, _ in held if _accounts(pid, proc) != {int(owner)}]
     if others:
         pid, mine = others[0], f"the mount belongs to uid {owner}"

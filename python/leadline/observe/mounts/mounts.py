@@ -26,7 +26,7 @@ from leadline.study import schemes
 from leadline.study.schemes import MOUNTED_NFS, MOUNTED_SMB
 from leadline.study.target import CephAccess, TargetFacts
 from leadline.trusted import why_not_file
-from leadline.units import printable
+from leadline.units import format_count, printable
 
 _CLUSTER_DEADLINE_S = 2.0
 _CONNECT_DEADLINE_S = 15.0  # the client itself looks for monitors for 10 s, and says so then
@@ -206,7 +206,7 @@ def _quota(ceph: CephAccess) -> str:
     if ceph.quota_bytes:
         limits.append(units.format_size(ceph.quota_bytes))
     if ceph.quota_files:
-        limits.append(f"{ceph.quota_files:,} files")
+        limits.append(format_count(ceph.quota_files, "file"))
     return f"quota {' and '.join(limits)}" if limits else "no quota"
 
 

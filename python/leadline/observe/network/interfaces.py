@@ -255,7 +255,7 @@ def interface_counters(names: Sequence[str], why: str, proc: Path = Path("/proc"
     if not names or absent:
         return missing(WIRE, f"{why}; the network interface towards the servers is not known")
     # A packet on loopback is counted as sent and as received: either figure is the sum of both directions.
-    loopback = ", servers on this host, both directions in each figure" if "lo" in names else ""
+    loopback = ", servers on this host, both directions in each value" if "lo" in names else ""
     source = f"network interface {' and '.join(names)}, everybody's traffic{loopback} ({why})"
     values = {
         WIRE[0]: sum(found[name].sent_bytes for name in names),

@@ -294,7 +294,7 @@ class _Checker:
         elif not found.known:
             yield ChangeProblem(change, f"its value there cannot be read: {found.reason}")
         if words := _wrong_value(setting, change.value):
-            yield ChangeProblem(change, words, "leadline tune explain says what it takes")
+            yield ChangeProblem(change, words, "leadline tune explain shows what it takes")
         for words in self._releases(setting, change):
             yield ChangeProblem(change, words)
         yield from self._beside(setting, change, before)
@@ -345,7 +345,7 @@ class _Checker:
         for one in setting.refused:
             within, met = applies(one, self.versions), states.get(one.state) if one.state else True
             if within is not False and met is not False:
-                doubt = "; whether that is so here cannot be told" if within is None or met is None else ""
+                doubt = "; whether that is so here is not known" if within is None or met is None else ""
                 yield f"refused ({self._have(one)}): {one.words}{doubt}"
 
     def _have(self, one: SettingValidity) -> str:

@@ -149,7 +149,7 @@ class _Place:
             return f"; it takes a restart, which failed: {error.message}"
         if not daemons or restart is not None:
             return ""
-        return f"; {', '.join(daemons)} may work with ours until restarted"
+        return f"; {', '.join(daemons)} may work with leadline's value until restarted"
 
     def _is_gone(self) -> bool:
         """Where what held the value is another now, such as this boot or the process of a mount."""

@@ -252,7 +252,7 @@ def comments(asked: AskedValue) -> tuple[str, ...]:
     """Lines above a value, without the sign of a comment: what it is, its price, its evidence."""
     setting = asked.setting
     lines = [f"{asked.words}: {setting.title}; in force {_EFFECT[setting.needs]}"]
-    lines += [f"price ({price.kind}): {price.words}" for price in setting.prices]
+    lines += [f"trade-off, {price.kind}: {price.words}" for price in setting.prices]
     if setting.irreversible:
         lines.append(f"cannot be taken back: {setting.irreversible}")
     if asked.evidence is None:

@@ -79,7 +79,7 @@ class ProofMounts:
         names = [name for one in options.values() for name in one]
         if not found.directory.startswith("/") or not _NAME.fullmatch(Path(found.directory).name):
             raise ResultError(
-                f"what the result says of its mounts is damaged: {found.directory} is no directory of theirs",
+                f"what the result says of its mounts is damaged: {found.directory} is not their directory",
                 "",
             )
         if not all(name.replace("_", "").isalnum() for name in names) or any(

@@ -280,7 +280,7 @@ _STRONGER = {
     "file": "its own configuration file",
     "env": "its environment",
     "cmdline": "its command line",
-    "override": "what it was told while it runs",
+    "override": "a change at run time",
 }
 
 
@@ -370,7 +370,7 @@ def _of_ceph(name: str, system: TuningSystem) -> Setting | None:
     section = _SECTIONS.get(name.partition("_")[0])
     if section is None:
         raise RefusedChangeError(
-            f"not proved by leadline yet: {name}: whose option it is cannot be told from its name",
+            f"not proved by leadline yet: {name}: its name does not show whose option it is",
             "osd_, bluestore_, mds_, client_, objecter_, mon_ and mgr_ are known",
         )
     return Setting(
