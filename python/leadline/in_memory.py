@@ -1,15 +1,18 @@
-"""Tables in memory: Arrow's columns of Python's values, and DuckDB without files."""
+"""Tables in memory: Arrow's columns of Python's values, and DuckDB and SQLite without files."""
 
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing, contextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from leadline.errors import ResultError
 
 if TYPE_CHECKING:
+    import sqlite3
+
     import duckdb
     import pyarrow as pa
 
@@ -68,3 +71,25 @@ def duckdb_in_memory(**settings: Any) -> Iterator[duckdb.DuckDBPyConnection]:
             f"the tables do not fit into the memory of this host: {str(error).splitlines()[0]}",
             "read the result on a host with more memory",
         ) from None
+
+
+@contextmanager
+def sqlite_in_memory() -> Iterator[sqlite3.Connection]:
+    """SQLite without files; `greatest` and `least` are of what is known. Raises ResultError as above."""
+    import sqlite3
+
+    try:
+        connection = sqlite3.connect(":memory:", isolation_level=None)
+        with closing(connection):
+            connection.execute("PRAGMA temp_store = MEMORY")
+            for name, chosen in (("greatest", max), ("least", min)):
+                connection.create_function(name, -1, partial(_of_known, chosen), deterministic=True)
+            yield connection
+    except MemoryError:
+        raise ResultError(
+            "the tables do not fit into the memory of this host", "read the result on a host with more memory"
+        ) from None
+
+
+def _of_known(chosen: Callable[..., Any], *values: Any) -> Any:
+    return chosen((value for value in values if value is not None), default=None)

@@ -1,4 +1,4 @@
-"""Which rules hold for which facts: conditions and expressions in SQL, asked all at once.
+"""Which rules hold for which facts: conditions and expressions in SQL, asked of SQLite all at once.
 
 Null is a fact that was not seen. A condition on it does not hold, as in SQL.
 """
@@ -10,14 +10,14 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from leadline.errors import SpecError
-from leadline.in_memory import arrow_column, duckdb_in_memory
+from leadline.in_memory import sqlite_in_memory
 from leadline.knowledge.tables import with_numbers
 
 if TYPE_CHECKING:
-    import duckdb
+    import sqlite3
 
 Facts = Mapping[str, float | str | None]
-_NUMBER = "number of the row"  # no fact is called so
+_ASKED_MAX = 200  # conditions in one question: SQLite has 2,000 columns at most
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ class RuleCondition:
     def expressions(self) -> list[str]:
         """In SQL, with numbers for thresholds. Raises SpecError for a threshold that there is none of."""
         holds = f"coalesce(({self.holds}), false)"
-        share = f"CASE WHEN {holds} THEN ({self.share or 'NULL'})::DOUBLE END"
+        share = f"CASE WHEN {holds} THEN CAST(({self.share or 'NULL'}) AS DOUBLE) END"
         against = [f"coalesce(({one}), false)" for one in self.against]
         return [with_numbers(one, self.thresholds, self.wrong) for one in (holds, share, *against)]
 
@@ -64,24 +64,22 @@ def answered(
     All rows and conditions at once: a report has hundreds of trials. Raises SpecError for a condition about a
     fact that there is none of.
     """
-    import pyarrow as pa
-
     if not rows or not conditions:
         return [[] for _ in rows]
-    columns = {
-        name: arrow_column([None if row[name] is None else str(row[name]) for row in rows], pa.string())
-        if name in texts
-        else arrow_column([row[name] for row in rows], pa.float64())
-        for name in rows[0]
-    }
-    # A few hundred rows: to share them among threads takes longer than to look at them.
-    with duckdb_in_memory(threads=1) as connection:
-        connection.register(
-            "given", pa.table({**columns, _NUMBER: arrow_column(range(len(rows)), pa.int64())})
+    with sqlite_in_memory() as connection:
+        columns = ", ".join(f'"{name}" {"TEXT" if name in texts else "REAL"}' for name in rows[0])
+        connection.execute(f"CREATE TABLE facts ({columns})")
+        places = ", ".join("?" * len(rows[0]))
+        connection.executemany(
+            f"INSERT INTO facts VALUES ({places})",  # noqa: S608 - question marks
+            ([_stored(row[name], name in texts) for name in rows[0]] for row in rows),
         )
-        connection.execute("CREATE TABLE facts AS SELECT * FROM given")
         found = _asked(connection, conditions)
     return [_by_condition(values, conditions) for values in found]
+
+
+def _stored(value: float | str | None, is_text: bool) -> float | str | None:
+    return None if value is None else str(value) if is_text else float(value)
 
 
 def _by_condition(values: Sequence[Any], conditions: Sequence[RuleCondition]) -> list[Answered]:
@@ -92,17 +90,25 @@ def _by_condition(values: Sequence[Any], conditions: Sequence[RuleCondition]) ->
     ]
 
 
-def _asked(
-    connection: duckdb.DuckDBPyConnection, conditions: Sequence[RuleCondition]
-) -> list[tuple[Any, ...]]:
-    import duckdb
+def _asked(connection: sqlite3.Connection, conditions: Sequence[RuleCondition]) -> list[list[Any]]:
+    found: list[list[Any]] = []
+    for first in range(0, len(conditions), _ASKED_MAX):
+        some = conditions[first : first + _ASKED_MAX]
+        wanted = ", ".join(expression for one in some for expression in one.expressions())
+        rows = _rows(connection, wanted, some)
+        found = [[*old, *new] for old, new in zip(found, rows, strict=True)] if found else rows
+    return found
 
-    wanted = ", ".join(expression for one in conditions for expression in one.expressions())
+
+def _rows(connection: sqlite3.Connection, wanted: str, some: Sequence[RuleCondition]) -> list[list[Any]]:
+    import sqlite3
+
     try:
-        return connection.execute(f'SELECT {wanted} FROM facts ORDER BY "{_NUMBER}"').fetchall()  # noqa: S608 - our own tables
-    except duckdb.Error as error:
-        if len(conditions) == 1:
-            raise conditions[0].wrong(str(error).splitlines()[0]) from None
-        for one in conditions:  # one of them is wrong, and is named
+        rows = connection.execute(f"SELECT {wanted} FROM facts ORDER BY rowid")  # noqa: S608 - our own tables
+        return [list(row) for row in rows]
+    except sqlite3.Error as error:
+        if len(some) == 1:
+            raise some[0].wrong(str(error)) from None
+        for one in some:  # one of them is wrong, and is named
             _asked(connection, (one,))
         raise
