@@ -203,7 +203,6 @@ def _read_all(descriptors: Sequence[int], timeout: float) -> list[str]:
 
 def load() -> None:
     """What most commands load and read of the package; nothing may start a thread or see the environment."""
-    import duckdb  # noqa: F401
     import jinja2  # noqa: F401
     import pyarrow.compute
     import pyarrow.parquet

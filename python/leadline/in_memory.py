@@ -1,11 +1,12 @@
-"""Tables in memory: Arrow's columns of Python's values, and DuckDB and SQLite without files."""
+"""Tables in memory: Arrow's columns of Python's values, and SQLite without files."""
 
 from __future__ import annotations
 
+import re
 from array import array
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
-from functools import partial
+from functools import cache, partial
 from typing import TYPE_CHECKING, Any
 
 from leadline.errors import ResultError
@@ -13,7 +14,6 @@ from leadline.errors import ResultError
 if TYPE_CHECKING:
     import sqlite3
 
-    import duckdb
     import pyarrow as pa
 
 _OFFSET_MAX = (1 << 31) - 1
@@ -55,27 +55,11 @@ def _texts(values: Sequence[Any]) -> list[Any]:
 
 
 @contextmanager
-def duckdb_in_memory(**settings: Any) -> Iterator[duckdb.DuckDBPyConnection]:
-    """DuckDB without files. Raises ResultError where the memory of this host does not suffice.
-
-    By itself it writes what does not fit into `.tmp` of the working directory, which another account may have
-    made first: there it would follow links.
-    """
-    import duckdb
-
-    try:
-        with duckdb.connect(config={"temp_directory": "", **settings}) as connection:
-            yield connection
-    except duckdb.OutOfMemoryException as error:
-        raise ResultError(
-            f"the tables do not fit into the memory of this host: {str(error).splitlines()[0]}",
-            "read the result on a host with more memory",
-        ) from None
-
-
-@contextmanager
 def sqlite_in_memory() -> Iterator[sqlite3.Connection]:
-    """SQLite without files; `greatest` and `least` are of what is known. Raises ResultError as above."""
+    """SQLite without files. Raises ResultError where the memory of this host does not suffice.
+
+    `greatest` and `least` are of what is known; `regexp_matches` and `starts_with` are asked of texts.
+    """
     import sqlite3
 
     try:
@@ -84,6 +68,8 @@ def sqlite_in_memory() -> Iterator[sqlite3.Connection]:
             connection.execute("PRAGMA temp_store = MEMORY")
             for name, chosen in (("greatest", max), ("least", min)):
                 connection.create_function(name, -1, partial(_of_known, chosen), deterministic=True)
+            connection.create_function("regexp_matches", 2, _matches, deterministic=True)
+            connection.create_function("starts_with", 2, str.startswith, deterministic=True)
             yield connection
     except MemoryError:
         raise ResultError(
@@ -92,4 +78,15 @@ def sqlite_in_memory() -> Iterator[sqlite3.Connection]:
 
 
 def _of_known(chosen: Callable[..., Any], *values: Any) -> Any:
+    if None not in values:
+        return chosen(values)
     return chosen((value for value in values if value is not None), default=None)
+
+
+def _matches(text: str, pattern: str) -> bool:
+    return _compiled(pattern).search(text) is not None
+
+
+@cache
+def _compiled(pattern: str) -> re.Pattern[str]:
+    return re.compile(pattern.replace("$", r"\Z"))  # which `$` is not before a last line feed

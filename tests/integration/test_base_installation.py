@@ -64,7 +64,8 @@ def run(python: Path, *words: object) -> subprocess.CompletedProcess[str]:
 
 
 @pytest.mark.parametrize(
-    "module", ["darshan", "distributed", "optuna", "pandas", "pyDOE3", "pytest", "scipy", "vl_convert"]
+    "module",
+    ["darshan", "distributed", "duckdb", "optuna", "pandas", "pyDOE3", "pytest", "scipy", "vl_convert"],
 )
 def test_no_package_of_an_extra_is_there(base: Path, module: str) -> None:
     done = subprocess.run([base, "-P", "-c", f"import {module}"], capture_output=True, check=False)
@@ -83,6 +84,16 @@ def test_a_study_runs_and_is_shown_by_the_base_alone(base: Path, tmp_path: Path)
         done = run(base, *words)
         assert done.returncode in (0, 3), (words, done.stderr)
         assert done.stdout.strip()
+
+
+def test_a_program_is_traced_and_the_trace_is_shown_by_the_base_alone(base: Path, tmp_path: Path) -> None:
+    out = tmp_path / "t"
+    done = run(base, "trace", "--out", out, "--", "cat", "/etc/passwd")
+    assert done.returncode == 0, done.stderr
+    for words in (["show", out], ["report", out, "--format", "md"]):
+        done = run(base, *words)
+        assert done.returncode == 0, done.stderr
+        assert "cat" in done.stdout
 
 
 @pytest.mark.parametrize("form", ["md", "csv", "json", "openmetrics"])

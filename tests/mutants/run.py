@@ -39,7 +39,6 @@ PLAIN = tuple(
 )
 # What most tests load, and no mutant changes: loaded once, before each of them is forked.
 LOADED = (
-    "duckdb",
     "hypothesis",
     "numpy",
     "pyarrow.parquet",

@@ -91,7 +91,7 @@ def test_a_cause_that_nothing_measures_is_present_and_stands_after_what_is_measu
 
 
 def test_what_was_not_observed_makes_no_share_of_everything() -> None:
-    """DuckDB's least passes over what is not known: a request whose reply time nobody saw took 90 %."""
+    """`least` passes over what is not known: a request whose reply time nobody saw took 90 %."""
     each = {**seen(), **HOLDS["metadata_each"], "mds_reply_s": None}
     (cause,) = diagnose([each]).named
     assert (cause.entry.name, cause.share, cause.lacks) == ("metadata_each", None, ("mds_reply_s",))

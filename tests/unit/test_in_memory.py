@@ -5,14 +5,14 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
 
 from leadline import in_memory
-from leadline.errors import ResultError
-from leadline.in_memory import duckdb_in_memory
+from leadline.in_memory import sqlite_in_memory
 
 
 def said(program: str) -> str:
@@ -72,17 +72,54 @@ def test_a_column_refuses_what_it_cannot_hold(
 def test_no_question_writes_into_the_working_directory(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Another account may have made `.tmp` there, with links in it: DuckDB's names are known."""
+    """Another account may have made files there, with links in it: what does not fit stays in memory."""
     monkeypatch.chdir(tmp_path)
-    (tmp_path / ".tmp").mkdir()
-    larger = "CREATE TABLE t AS SELECT hash(i)::VARCHAR || hash(i + 1)::VARCHAR FROM range(300000) r(i)"
-    small = duckdb_in_memory(memory_limit="6MB")
-    with pytest.raises(ResultError, match="do not fit into the memory"), small as connection:
-        connection.execute(larger)
-    assert [*tmp_path.iterdir(), *(tmp_path / ".tmp").iterdir()] == [tmp_path / ".tmp"]
+    monkeypatch.setenv("SQLITE_TMPDIR", str(tmp_path))
+    numbers = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 100000)"
+    largest = f"{numbers} SELECT count(*) FROM (SELECT hex(i) || hex(-i) AS h FROM n ORDER BY h LIMIT 90000)"  # noqa: S608
+    seen: set[str] = set()
+    with sqlite_in_memory() as connection:
+        connection.execute("PRAGMA cache_size = 10")
+        connection.set_progress_handler(lambda: seen.update(opened(tmp_path)), 10_000)
+        assert connection.execute(largest).fetchone() == (90000,)
+    assert seen == set()
+    assert list(tmp_path.iterdir()) == []
 
 
-def test_all_of_the_package_asks_duckdb_that_way() -> None:
+def opened(directory: Path) -> set[str]:
+    """What this process has open there: SQLite removes the name of a file that it sorts in."""
+    found = set()
+    for one in Path("/proc/self/fd").iterdir():
+        with suppress(OSError):
+            found.add(str(one.readlink()))
+    return {link for link in found if link.startswith(str(directory))}
+
+
+def test_functions_of_questions_leave_out_what_is_not_known() -> None:
+    with sqlite_in_memory() as connection:
+        asked = "SELECT greatest(1, 3, NULL), least(2.0, 3), greatest(NULL, NULL), least(NULL, 4)"
+        assert connection.execute(asked).fetchone() == (3, 2.0, None, 4)
+        asked = "SELECT regexp_matches('a.so', '\\.so$'), regexp_matches('a.so' || char(10), '\\.so$')"
+        assert connection.execute(asked).fetchone() == (1, 0)
+        assert connection.execute("SELECT starts_with('/dev/shm/a', '/dev/shm/')").fetchone() == (1,)
+
+
+def test_memory_that_does_not_suffice_is_an_error_that_says_so() -> None:
+    program = """
+import resource
+from leadline.errors import ResultError
+from leadline.in_memory import sqlite_in_memory
+resource.setrlimit(resource.RLIMIT_AS, (1 << 30, 1 << 30))
+try:
+    with sqlite_in_memory() as connection:
+        connection.execute("SELECT hex(zeroblob(450000000))").fetchall()
+except ResultError as error:
+    print(error)
+"""
+    assert "do not fit into the memory" in said(program)
+
+
+def test_all_of_the_package_asks_sqlite_that_way() -> None:
     package = Path(in_memory.__file__).parent
-    files = [path for path in package.rglob("*.py") if "duckdb.connect(" in path.read_text(encoding="utf-8")]
+    files = [path for path in package.rglob("*.py") if "sqlite3.connect(" in path.read_text(encoding="utf-8")]
     assert files == [Path(in_memory.__file__)]

@@ -61,6 +61,10 @@ def test_a_rule_s_own_threshold_stands_before_one_of_all_rules() -> None:
     assert with_numbers(expression, {"mine": 2.0, "port_full": 0.5}) == "a >= 0.5 AND b >= 2.0"
 
 
+def test_a_division_by_a_threshold_has_a_fraction() -> None:
+    assert with_numbers("1 / $calls", {"calls": 4}) == "1 / 4.0"
+
+
 def asked(holds: str, share: str = "", *against: str, **facts: Any) -> Answered:
     question = RuleCondition("mine", holds, share, "t.yaml", "docs/t.md", against, {"least": 2.0})
     ((answer,),) = answered([facts], ["who"], [question])

@@ -1,7 +1,7 @@
 """A share is measured: what causes are ordered by has no constant in it, and no factor that somebody chose.
 
 `python tools/house/shares.py [ROOT]` prints every breach and exits with 1 where there is one. The one number
-that an expression may have is the 1 of `1 - x`. Functions are refused, too: DuckDB's least and greatest pass
+that an expression may have is the 1 of `1 - x`. Functions are refused, too: `least` and `greatest` pass
 over what was not observed, so that `least(NULL, 1)` would be 100 %, and coalesce makes a number of it. A
 threshold (`$name`) belongs to the condition, not to the share.
 """

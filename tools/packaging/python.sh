@@ -1,16 +1,16 @@
 #!/usr/bin/env bash
 # Builds the Python that the bundle carries, for glibc 2.28 and newer: target/packaging/python. Storage nodes have any
 # Python from 3.6 on, or none. The source is Debian's, with its security patches; PYTHON_SOURCES names a directory that
-# has the unpacked sources already (python3.*, zlib-*, libffi-*, bzip2-*, xz-utils-*, openssl-*).
+# has the unpacked sources already (python3.*, zlib-*, libffi-*, bzip2-*, xz-utils-*, sqlite3-*, openssl-*).
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 
 here=$PWD/target/packaging
 out=$here/python
 [ -e "$out/.built" ] && [ ! "$0" -nt "$out/.built" ] && exit 0
-for program in dpkg-source make; do
+for program in dpkg-source make tclsh; do
   command -v "$program" >/dev/null ||
-    { echo "the bundle's Python needs $program: apt-get install dpkg-dev make" >&2; exit 1; }
+    { echo "the bundle's Python needs $program: apt-get install dpkg-dev make tcl" >&2; exit 1; }
 done
 tools/packaging/tools.sh
 sources=${PYTHON_SOURCES:-$here/sources}
@@ -32,7 +32,7 @@ fetch() { # from the archives that this machine has its packages from
   "${apt[@]}" update
   cd "$sources"
   # Python is that of Debian 13, and the libraries are of Debian 12: those need no autotools.
-  "${apt[@]}" source --only-source --download-only python3.13/trixie {zlib,libffi,bzip2,xz-utils,openssl}/bookworm
+  "${apt[@]}" source --only-source --download-only python3.13/trixie {zlib,libffi,bzip2,xz-utils,sqlite3,openssl}/bookworm
   for file in *.dsc; do dpkg-source --no-check --extract "$file"; done
 }
 
@@ -59,6 +59,8 @@ work() {
     install -m 0644 libbz2.a "$dep/lib/" && install -m 0644 bzlib.h "$dep/include/")
   (build "$sources"/xz-utils-*/ --prefix="$dep" --disable-shared --disable-nls --disable-doc --disable-xz \
     --disable-xzdec --disable-lzmadec --disable-lzmainfo --disable-scripts)
+  (build "$sources"/sqlite3-*/ --prefix="$dep" --disable-shared --disable-tcl --disable-readline --disable-math \
+    --disable-load-extension)
   # Arrow loads Python's ssl, and many hosts talk by TLS.
   (cd "$sources"/openssl-*/ && ./Configure linux-x86_64 no-shared no-tests no-legacy --prefix="$dep" --libdir=lib \
     --openssldir=/etc/ssl && make --jobs=2 build_generated libcrypto.a libssl.a libcrypto.pc libssl.pc openssl.pc &&
@@ -74,12 +76,12 @@ set +e # before || a shell would go on after what fails in there
 code=$?
 set -e
 [ "$code" = 0 ] || { tail -n 20 "$logs" >&2; echo "the bundle's Python: see $logs" >&2; exit 1; }
-"$out"/bin/python3 -I -c "import bz2, ctypes, lzma, ssl, zlib" || { echo "the bundle's Python lacks a module" >&2; exit 1; }
+"$out"/bin/python3 -I -c "import bz2, ctypes, lzma, sqlite3, ssl, zlib" || { echo "the bundle's Python lacks a module" >&2; exit 1; }
 # What only builds need: the static library alone is larger than all that runs.
 rm -rf "$out"/lib/libpython*.a "$out"/lib/python3.*/config-* "$out"/lib/pkgconfig "$out"/include "$out"/share \
   "$out"/bin/*config "$out"/bin/idle* "$out"/bin/pydoc* "$out"/lib/python3.*/{idlelib,tkinter,turtledemo,lib2to3}
 find "$out" -name __pycache__ -prune -exec rm -rf {} +
-for source in "$sources"/{python3.,zlib-,libffi-,bzip2-,xz-utils-,openssl-}*/; do
+for source in "$sources"/{python3.,zlib-,libffi-,bzip2-,xz-utils-,sqlite3-,openssl-}*/; do
   install -D -m 0644 "$source/debian/copyright" "$out/share/licences/$(basename "$source").txt"
 done
 touch "$out/.built"

@@ -243,7 +243,7 @@ def _of_own_files(tables: TraceTables) -> dict[str, LatencyThere]:
     meta = " + ".join(f"coalesce({name}, 0)" for name in (*METADATA_COUNTERS, *_BESIDE_METADATA))
     query = (
         f"SELECT sum(F_META_TIME), sum({meta}), sum(F_READ_TIME), sum(READS),"  # noqa: S608 - our own names
-        " sum(F_WRITE_TIME) FILTER (syncs = 0), sum(WRITES) FILTER (syncs = 0)"
+        " sum(F_WRITE_TIME) FILTER (WHERE syncs = 0), sum(WRITES) FILTER (WHERE syncs = 0)"
         " FROM files WHERE belongs IN ('user', 'looked')"
     )
     with views(tables, shares(tables, wall_s), speeds(tables, wall_s)) as connection:

@@ -145,6 +145,7 @@ def with_numbers(
     expression: str, thresholds: Mapping[str, float], wrong: Callable[[str], Exception] = KeyError
 ) -> str:
     """An expression with a value for each `$name`: of the rule's own thresholds, else of `shared.yaml`.
+    Numbers are fractions, so that a division is one, too.
 
     For a name that there is none of raises what `wrong` makes of the words that say so.
     """
@@ -154,6 +155,6 @@ def with_numbers(
         bound = thresholds[name] if name in thresholds else shared()[name].bound if name in shared() else None
         if bound is None:
             raise wrong(f"there is no threshold {name!r}")
-        return f"({', '.join(map(repr, bound))})" if isinstance(bound, tuple) else repr(bound)
+        return f"({', '.join(map(repr, bound))})" if isinstance(bound, tuple) else repr(float(bound))
 
     return _THRESHOLD.sub(value, expression)

@@ -3,7 +3,7 @@
 A few kilobytes can claim a billion rows, or unpack to all memory there is, and can hold more than they claim.
 So claims are checked first, and memory is bounded while a file is unpacked.
 
-Only Arrow opens stored files, by a descriptor: DuckDB takes a path for a pattern, an address, or columns.
+Only Arrow opens stored files, by a descriptor: DuckDB, for one, takes a path for a pattern or an address.
 """
 
 from __future__ import annotations

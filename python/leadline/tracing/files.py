@@ -1,4 +1,4 @@
-"""A trace's files and processes as views that rules and reports ask, through DuckDB: never a loop over rows.
+"""A trace's files and processes as tables that rules and reports ask, through SQLite.
 
 `files` has one row a path and module, its processes added up; counters keep Darshan's names, and names in
 lower case are derived from them. What no process knew is null. `processes`, `copies` and `trial` are small.
@@ -12,17 +12,17 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from leadline.in_memory import duckdb_in_memory
+from leadline.in_memory import sqlite_in_memory
 from leadline.tracing.figures import RESTS, Shares, Speeds, copy_seconds, times_known
 from leadline.tracing.mapped import (
-    ANCESTORS_SQL,
     LOOKED_AT,
-    OTHERS,
     USER,
+    ancestors,
     belongs_sql,
     faults_major,
     mapped_files,
     named_places,
+    whole,
 )
 from leadline.tracing.slowest import CAUSES, slowest_columns, slowest_process
 from leadline.tracing.tables import (
@@ -39,7 +39,8 @@ from leadline.tracing.tables import (
 )
 
 if TYPE_CHECKING:
-    import duckdb
+    import sqlite3
+
     import pyarrow as pa
 
 # Layers whose rows are calls of the program itself. MPI-IO describes the POSIX rows' bytes once more.
@@ -55,8 +56,8 @@ _SMALL_FILE = (
 _LIBRARY = "belongs IN ('library', 'missed')"
 _COUNTED = (
     "SELECT count(DISTINCT path) AS files,"  # noqa: S608 - our own names
-    " if(count(*) = 0, 0, sum(OPENS))::BIGINT AS opens, if(count(*) = 0, 0, sum(STATS))::BIGINT AS stats,"
-    " if(count(*) = 0, 0, sum(READS))::BIGINT AS reads, if(count(*) = 0, 0, sum(WRITES))::BIGINT AS writes,"
+    " iif(count(*) = 0, 0, sum(OPENS)) AS opens, iif(count(*) = 0, 0, sum(STATS)) AS stats,"
+    " iif(count(*) = 0, 0, sum(READS)) AS reads, iif(count(*) = 0, 0, sum(WRITES)) AS writes,"
     " sum(BYTES_READ) / nullif(sum(READS), 0) AS mean_read_bytes,"
     " sum(BYTES_WRITTEN) / nullif(sum(WRITES), 0) AS mean_write_bytes,"
     f" count(*) FILTER (WHERE {_SMALL_FILE}) AS small_files,"
@@ -64,9 +65,9 @@ _COUNTED = (
     f" avg(moved_bytes) FILTER (WHERE {_SMALL_FILE}) AS small_file_bytes,"
     f" avg(io_s) FILTER (WHERE {_SMALL_FILE}) AS small_file_s,"
     # Where empty reads are not counted, small ones stand for them, unless all reads of the file are small.
-    " coalesce(sum(coalesce(empty_reads, if(SIZE_READ_0_100 < READS, least(SIZE_READ_0_100, OPENS), 0)))"
-    f" FILTER (WHERE belongs = '{USER}'), 0)::BIGINT AS end_reads,"
-    " if(bool_and(empty_reads IS NOT NULL), 'nothing', 'at most 100 B') AS end_reads_brought,"
+    " coalesce(sum(coalesce(empty_reads, iif(SIZE_READ_0_100 < READS, least(SIZE_READ_0_100, OPENS), 0)))"
+    f" FILTER (WHERE belongs = '{USER}'), 0) AS end_reads,"
+    " iif(coalesce(min(empty_reads IS NOT NULL), 0), 'nothing', 'at most 100 B') AS end_reads_brought,"
     f" count(*) FILTER (WHERE {_LIBRARY}) AS library_files,"
     f" coalesce(sum(io_s) FILTER (WHERE {_LIBRARY}), 0) AS library_s"
     " FROM files"
@@ -86,7 +87,7 @@ DERIVED: Mapping[str, str] = {
     "moved_bytes": "coalesce(BYTES_READ, 0) + coalesce(BYTES_WRITTEN, 0)",
     "syncs": "coalesce(FSYNCS, 0) + coalesce(FDSYNCS, 0)",
     "lookups": "coalesce(OPENS, 0) + coalesce(STATS, 0)",
-    "io_s": "coalesce(F_READ_TIME, 0) + coalesce(F_WRITE_TIME, 0) + coalesce(F_META_TIME, 0)",
+    "io_s": "coalesce(F_READ_TIME, 0) + coalesce(F_WRITE_TIME, 0) + coalesce(F_META_TIME, 0.0)",
 }
 
 
@@ -128,32 +129,21 @@ class FileTally:
 
 
 @contextmanager
-def views(tables: TraceTables, shared: Shares, speed: Speeds) -> Iterator[duckdb.DuckDBPyConnection]:
-    """A connection with the views `files`, `processes`, `copies` and `trial`, and nothing else in reach."""
-    import pyarrow as pa
-
-    with duckdb_in_memory() as connection:
-        connection.execute("SET enable_external_access = false")
-        # Sums of fractions depend on their order, and a report made again is the same to the last digit.
-        connection.execute("SET threads = 1")
-        connection.register("file_rows", tables.files)
-        connection.register(
-            "images", pa.Table.from_pylist(_images(tables.processes), schema=_images_schema())
-        )
-        rows, paths = connection.execute(
-            "SELECT count(*), count(DISTINCT (module, path)) FROM file_rows"
-        ).fetchall()[0]
-        connection.execute(f"CREATE TEMP TABLE ancestors AS {ANCESTORS_SQL.format(rows='file_rows')}")
+def views(tables: TraceTables, shared: Shares, speed: Speeds) -> Iterator[sqlite3.Connection]:
+    """A connection with the tables `files`, `processes`, `copies` and `trial`. All numbers are fractions, so
+    that a division is one, too.
+    """
+    own = _own_rows(tables.files)
+    with sqlite_in_memory() as connection:
+        _insert(connection, "file_rows", own)
+        images = _images(tables.processes)
+        _insert(connection, "images", {name: [one[name] for one in images] for name in _IMAGE})
+        _insert(connection, "ancestors", {"path": ancestors(tables.files["path"].unique().to_pylist())})
         belongs = belongs_sql(named_places(tables.commands()))
-        if rows == paths:
-            # Nothing is added up, so a view is enough, and spares a copy of a hundred thousand rows. Whose
-            # each is stands beside them: to match paths anew for each question takes longer than all else.
-            connection.register("file_rows", _told(connection, tables.files, belongs))
-            kind, belongs = "VIEW", "told"
-        else:
-            kind = "TABLE"
-        query = _files_query(belongs, added=rows != paths, timed=times_known(tables))
-        connection.execute(f"CREATE TEMP {kind} files AS {query}")
+        rows = len(own["path"])
+        added = rows != len(set(zip(own["module"], own["path"], strict=True)))
+        query = _files_query(belongs, added=added, timed=times_known(tables))
+        connection.execute(f"CREATE TEMP TABLE files AS {query}")
         found: dict[str, list[dict[str, Any]]] = {
             "processes": [_process(images) for images in by_life(tables.processes)],
             "copies": _copies(tables, shared),
@@ -161,26 +151,42 @@ def views(tables: TraceTables, shared: Shares, speed: Speeds) -> Iterator[duckdb
         }
         for name, values in found.items():
             if values:  # without a process there is nothing to judge by rules
-                connection.register(name, pa.Table.from_pylist(values))
+                _insert(connection, name, {column: [one[column] for one in values] for column in values[0]})
         yield connection
 
 
-def _told(connection: duckdb.DuckDBPyConnection, files: pa.Table, belongs: str) -> pa.Table:
-    """The rows of files with a column `told`: what `belongs`, the expression, is of each."""
-    import numpy as np
+def _own_rows(files: pa.Table) -> dict[str, list[Any]]:
+    """The columns of the rows of OWN_LAYERS. What is null is no number (NaN), which SQLite keeps as null."""
     import pyarrow as pa
+    import pyarrow.compute as pc
 
-    kinds = (USER, LOOKED_AT, *OTHERS)
-    names = ", ".join(f"'{kind}'" for kind in kinds)
-    connection.register("placed", files.append_column("place", pa.array(np.arange(files.num_rows))))
-    found = connection.execute(
-        f"SELECT place, list_position([{names}], {belongs}) - 1 AS code"  # noqa: S608 - our own names
-        f" FROM (SELECT *, {DERIVED['moved_bytes']} AS moved_bytes FROM placed)"
-    ).fetchnumpy()
-    connection.unregister("placed")
-    codes = np.empty(files.num_rows, np.int8)
-    codes[found["place"]] = found["code"]
-    return files.append_column("told", pa.DictionaryArray.from_arrays(codes, pa.array(kinds, pa.string())))
+    module = files["module"].cast(pa.string())
+    own = files.filter(pc.is_in(module, value_set=pa.array(OWN_LAYERS)))
+    texts = ("module", "path")
+    return {
+        name: own[name].to_pylist() if name in texts else own[name].cast(pa.float64()).to_numpy().tolist()
+        for name in own.column_names
+    }
+
+
+def _insert(connection: sqlite3.Connection, name: str, columns: Mapping[str, Sequence[Any]]) -> None:
+    """A table of columns of texts, and of numbers as fractions."""
+    kinds = {
+        column: "TEXT"
+        if isinstance(next((value for value in values if value is not None), None), str)
+        else "REAL"
+        for column, values in columns.items()
+    }
+    words = ", ".join(f'"{column}" {kind}' for column, kind in kinds.items())
+    connection.execute(f"CREATE TEMP TABLE {name} ({words})")
+    places = ", ".join("?" * len(columns))
+    connection.executemany(
+        f"INSERT INTO {name} VALUES ({places})",  # noqa: S608 - our own names
+        zip(*columns.values(), strict=True),
+    )
+
+
+_IMAGE = ("copy", "process", "life", "ranks")
 
 
 def _images(rows: Sequence[ProcessRow]) -> list[dict[str, int]]:
@@ -193,12 +199,6 @@ def _images(rows: Sequence[ProcessRow]) -> list[dict[str, int]]:
     ]
 
 
-def _images_schema() -> pa.Schema:
-    import pyarrow as pa
-
-    return pa.schema([pa.field(name, pa.int64()) for name in ("copy", "process", "life", "ranks")])
-
-
 def _files_query(belongs: str, *, added: bool, timed: bool) -> str:
     highest = {"MAX_BYTE_READ", "MAX_BYTE_WRITTEN", "FILE_ALIGNMENT", "F_MAX_READ_TIME", "F_MAX_WRITE_TIME"}
     parts = []
@@ -208,26 +208,22 @@ def _files_query(belongs: str, *, added: bool, timed: bool) -> str:
             how = "max"
         elif name.endswith("_START_TIMESTAMP"):
             how = "min"
-        kind = "DOUBLE" if name in TIMES else "BIGINT"
         known = timed or not name.endswith("_TIME")
-        parts.append(
-            (f"{how}({name})::{kind} AS {name}" if added else name) if known else f"NULL::{kind} AS {name}"
-        )
-    layers = ", ".join(f"'{layer}'" for layer in OWN_LAYERS)
+        parts.append((f"{how}({name}) AS {name}" if added else name) if known else f"NULL AS {name}")
     derived = ", ".join(f"{text} AS {name}" for name, text in DERIVED.items())
     # A record that all ranks share stands for each of them, and never for one more.
-    processes = "greatest(count(DISTINCT (copy, life)), max(ranks))" if added else "coalesce(ranks, 1)"
+    processes = "greatest(count(DISTINCT copy || ' ' || life), max(ranks))" if added else "coalesce(ranks, 1)"
     inner = (
-        f"SELECT module, path, {processes} AS processes, {'' if added else 'told, '}"  # noqa: S608 - our own names
+        f"SELECT module, path, {processes} AS processes, "  # noqa: S608 - our own names
         f"{', '.join(parts)}"
-        f" FROM file_rows LEFT JOIN images USING (copy, process) WHERE module IN ({layers})"
+        f" FROM file_rows LEFT JOIN images USING (copy, process)"
         f"{' GROUP BY module, path' if added else ''}"
     )
     with_derived = f"SELECT *, {derived} FROM ({inner})"  # noqa: S608
     return f"SELECT *, {belongs} AS belongs FROM ({with_derived})"  # noqa: S608
 
 
-def files_by_cost(connection: duckdb.DuckDBPyConnection, limit: int) -> tuple[FileCost, ...]:
+def files_by_cost(connection: sqlite3.Connection, limit: int) -> tuple[FileCost, ...]:
     """The files that took longest, then by bytes; the user's stand before all others."""
     rows = connection.execute(
         "SELECT module, path, belongs, processes, BYTES_READ, BYTES_WRITTEN, READS, WRITES, OPENS, STATS,"
@@ -235,18 +231,22 @@ def files_by_cost(connection: duckdb.DuckDBPyConnection, limit: int) -> tuple[Fi
         " ORDER BY belongs = 'user' DESC, belongs = 'looked' DESC, io_s DESC, moved_bytes DESC, path LIMIT ?",
         [limit],
     ).fetchall()
-    return tuple(FileCost(*row) for row in rows)
+    found = []
+    for module, path, belongs, processes, *rest in rows:
+        counts: list[Any] = [whole(one) for one in rest[:6]]
+        found.append(FileCost(module, path, belongs, int(processes), *counts, *rest[6:]))
+    return tuple(found)
 
 
-def tally(connection: duckdb.DuckDBPyConnection) -> FileTally:
+def tally(connection: sqlite3.Connection) -> FileTally:
     """The paths by whose they are; one that two layers know is one, the user's where one of them says so."""
     rows = connection.execute(
-        "SELECT belongs, count(DISTINCT path), coalesce(sum(BYTES_READ), 0)::BIGINT,"
-        " coalesce(sum(BYTES_WRITTEN), 0)::BIGINT FROM files"
-        " WHERE belongs = $1 OR path NOT IN (SELECT path FROM files WHERE belongs = $1) GROUP BY belongs",
+        "SELECT belongs, count(DISTINCT path), coalesce(sum(BYTES_READ), 0),"
+        " coalesce(sum(BYTES_WRITTEN), 0) FROM files"
+        " WHERE belongs = ?1 OR path NOT IN (SELECT path FROM files WHERE belongs = ?1) GROUP BY belongs",
         [USER],
     ).fetchall()
-    known = {str(row[0]): row[1:] for row in rows}
+    known = {str(row[0]): tuple(map(int, row[1:])) for row in rows}
     own, read, written = known.pop(USER, (0, 0, 0))
     looked_at = known.pop(LOOKED_AT, (0,))[0]
     return FileTally(
@@ -254,11 +254,11 @@ def tally(connection: duckdb.DuckDBPyConnection) -> FileTally:
     )
 
 
-def access_sizes(connection: duckdb.DuckDBPyConnection) -> dict[str, dict[str, int]]:
+def access_sizes(connection: sqlite3.Connection) -> dict[str, dict[str, int]]:
     """Accesses by Darshan's bins of sizes, of reads and of writes; empty where they were not counted."""
     found = {}
     for way in ("READ", "WRITE"):
-        sums = ", ".join(f"sum(SIZE_{way}_{name})::BIGINT" for name in SIZE_BINS)
+        sums = ", ".join(f"sum(SIZE_{way}_{name})" for name in SIZE_BINS)
         counts = connection.execute(f"SELECT {sums} FROM files").fetchall()[0]  # noqa: S608 - our own names
         known = {name: int(count) for name, count in zip(SIZE_BINS, counts, strict=True) if count is not None}
         found[way.lower()] = known
@@ -333,15 +333,15 @@ def _parts(part: Any) -> dict[str, float | None]:
 
 
 def _trial(
-    tables: TraceTables, shared: Shares, speed: Speeds, connection: duckdb.DuckDBPyConnection
+    tables: TraceTables, shared: Shares, speed: Speeds, connection: sqlite3.Connection
 ) -> dict[str, Any]:
     """The trial as a whole. What is counted here are the columns of the files, as in the table beside it."""
     whole = shared.whole
     # Copies that did not run at once wait for no other.
     walls = list(copy_seconds(tables).values()) if tables.extra.get("at_once", True) else []
     slowest = slowest_process(tables)
-    counted = connection.execute(_COUNTED).fetchall()[0]
-    named = dict(zip((column[0] for column in connection.description or ()), counted, strict=True))
+    counted = connection.execute(_COUNTED)
+    named = dict(zip((column[0] for column in counted.description), counted.fetchone(), strict=True))
     return {
         "run_s": speed.wall_s,
         "run_most_s": tables.extra.get("wall_most_s", speed.wall_s),

@@ -16,7 +16,7 @@ from leadline.tracing.tables import TraceTables
 from leadline.verdict.codes.catalogue import catalogue
 
 if TYPE_CHECKING:
-    import duckdb
+    import sqlite3
 
 
 USER = "user"
@@ -82,14 +82,15 @@ def belongs_sql(named: Iterable[str]) -> str:
     done = " + ".join(f"coalesce({name}, 0)" for name in _DONE)
     worked = " + ".join(f"coalesce({name}, 0)" for name in _DONE if name not in ("STATS", "SEEKS"))
     directory = (
-        "coalesce(readdirs, 0) + coalesce(mkdirs, 0) + coalesce(rmdirs, 0) > 0 OR path IN (FROM ancestors)"
+        "coalesce(readdirs, 0) + coalesce(mkdirs, 0) + coalesce(rmdirs, 0) > 0"
+        " OR path IN (SELECT path FROM ancestors)"
     )
     quoted = [place.replace("'", "''") for place in named]
     own = " OR ".join(f"path = '{place}' OR starts_with(path, '{place}/')" for place in quoted)
     return (
         "CASE"
         f" WHEN {_any(_STREAM)} THEN 'stream'"
-        f" WHEN moved_bytes = 0 AND {done} = 0 THEN if(coalesce(failed, 0) > 0, 'missed', 'untouched')"
+        f" WHEN moved_bytes = 0 AND {done} = 0 THEN iif(coalesce(failed, 0) > 0, 'missed', 'untouched')"
         f" WHEN moved_bytes = 0 AND ({directory}) THEN 'directory'"
         f"{f' WHEN {own} THEN {USER!r}' if own else ''}"
         f" WHEN {_any(_MEMORY)} OR ({_SEGMENT}) THEN 'memory'"
@@ -100,13 +101,14 @@ def belongs_sql(named: Iterable[str]) -> str:
     )
 
 
-# Each path's directory, its directory, and so on: a path that holds others of the trace.
-ANCESTORS_SQL = (
-    "WITH RECURSIVE up(path) AS ("
-    " SELECT DISTINCT regexp_replace(path, '/[^/]*$', '') FROM {rows} WHERE starts_with(path, '/')"
-    " UNION SELECT regexp_replace(path, '/[^/]*$', '') FROM up WHERE path <> ''"
-    ") SELECT CASE WHEN path = '' THEN '/' ELSE path END AS path FROM up"
-)
+def ancestors(paths: Iterable[str]) -> list[str]:
+    """Each path's directory, its directory, and so on: a path that holds others of the trace."""
+    found: set[str] = set()
+    for path in paths:
+        up = path
+        while up.startswith("/") and (up := up.rpartition("/")[0]) not in found:
+            found.add(up)
+    return [up or "/" for up in found]
 
 
 def named_places(commands: Iterable[Sequence[str]]) -> tuple[str, ...]:
@@ -169,14 +171,22 @@ class Mapped:
         return None if None in sizes else sum(size or 0 for size in sizes)
 
 
-def mapped_files(connection: duckdb.DuckDBPyConnection, moved_bytes: int) -> tuple[MappedFile, ...]:
+def whole(number: float | None) -> int | None:
+    """A count as it was before it was put into a table of fractions."""
+    return None if number is None else int(number)
+
+
+def mapped_files(connection: sqlite3.Connection, moved_bytes: int) -> tuple[MappedFile, ...]:
     """Those of the view `files` that matter: together they are large beside the `moved_bytes` of calls.
 
     Small files are left out beside large ones. A size that is not known may be any.
     """
     limits = catalogue()["mapped_files"].thresholds
     rows = connection.execute(_FILES, [USER, SHOWN_MAX]).fetchall()
-    files = [MappedFile(*row) for row in rows]
+    files = [
+        MappedFile(path, whole(mapped_bytes), int(mappings), whole(write_mappings))
+        for path, mapped_bytes, mappings, write_mappings in rows
+    ]
     least = max(limits["bytes"], limits["share"] * moved_bytes)
     sizes = [item.mapped_bytes for item in files]
     if None not in sizes and sum(size or 0 for size in sizes) < least:

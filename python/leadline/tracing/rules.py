@@ -16,7 +16,7 @@ from leadline.knowledge.tables import entries, text_of, with_numbers
 from leadline.tracing.model import RuleUnasked, TraceFinding
 
 if TYPE_CHECKING:
-    import duckdb
+    import sqlite3
 
 EXAMPLES_MAX = 3
 _AS_MUCH = 0.5  # of a finding's cost: a rule of its `unless` that explains so much is said instead
@@ -107,7 +107,7 @@ class _Run:
         return cost_s, min(max(cost_s / beside, min(cost_s, self.slowest_s or 0.0)), self.run_s)
 
 
-def apply(connection: duckdb.DuckDBPyConnection, table: tuple[Rule, ...]) -> tuple[TraceFinding, ...]:
+def apply(connection: sqlite3.Connection, table: tuple[Rule, ...]) -> tuple[TraceFinding, ...]:
     """The rules that hold, the most costly first. No cost exceeds the run: this is the one place for it."""
     run = _run(connection)
     found = [finding for rule in table if (finding := _apply(connection, rule, run))]
@@ -115,7 +115,7 @@ def apply(connection: duckdb.DuckDBPyConnection, table: tuple[Rule, ...]) -> tup
 
 
 def unasked(
-    connection: duckdb.DuckDBPyConnection, table: tuple[Rule, ...], held: Collection[str]
+    connection: sqlite3.Connection, table: tuple[Rule, ...], held: Collection[str]
 ) -> tuple[RuleUnasked, ...]:
     """The rules that did not hold, but whose condition is null for some row: they are not ruled out."""
     found: list[RuleUnasked] = []
@@ -129,10 +129,10 @@ def unasked(
     return tuple(found)
 
 
-def _unasked(connection: duckdb.DuckDBPyConnection, rule: Rule) -> RuleUnasked:
-    columns = {row[0] for row in connection.execute(f"DESCRIBE {rule.of}").fetchall()}
+def _unasked(connection: sqlite3.Connection, rule: Rule) -> RuleUnasked:
+    columns = {row[1] for row in connection.execute(f"PRAGMA table_info({rule.of})")}
     names = sorted(columns & set(_WORD.findall(rule.seen)))
-    lacking = ", ".join(f"bool_or({name} IS NULL)" for name in names)
+    lacking = ", ".join(f"max({name} IS NULL)" for name in names)
     query = f"SELECT {lacking} FROM {rule.of} WHERE ({rule.filled(rule.seen)}) IS NULL"  # noqa: S608
     lacks = connection.execute(query).fetchall()[0]
     return RuleUnasked(
@@ -140,7 +140,7 @@ def _unasked(connection: duckdb.DuckDBPyConnection, rule: Rule) -> RuleUnasked:
     )
 
 
-def _run(connection: duckdb.DuckDBPyConnection) -> _Run:
+def _run(connection: sqlite3.Connection) -> _Run:
     names = "run_s, run_most_s, base_s, processes, slowest_process_io_s"
     rows = connection.execute(f"SELECT {names} FROM trial").fetchall()  # noqa: S608 - our own names
     run_s, most_s, base_s, processes, slowest_s = rows[0]
@@ -149,15 +149,15 @@ def _run(connection: duckdb.DuckDBPyConnection) -> _Run:
     return _Run(run_s, base_s, slowest_s)
 
 
-def _apply(connection: duckdb.DuckDBPyConnection, rule: Rule, run: _Run) -> TraceFinding | None:
+def _apply(connection: sqlite3.Connection, rule: Rule, run: _Run) -> TraceFinding | None:
     """A cost that cannot be reckoned stays unknown; a known one never exceeds the time measured."""
-    import duckdb
+    import sqlite3
 
     costed = rule.filled(
-        f"SELECT * EXCLUDE (cost_given, cost_limit), "  # noqa: S608 - the package's own table
+        f"SELECT *, "  # noqa: S608 - the package's own table
         f"CASE WHEN cost_given IS NULL OR cost_limit IS NULL THEN NULL"
         f" ELSE greatest(0, least(cost_given, cost_limit)) END AS cost_s"
-        f" FROM (SELECT *, ({rule.cost})::DOUBLE AS cost_given, ({rule.at_most})::DOUBLE AS cost_limit"
+        f" FROM (SELECT *, ({rule.cost}) AS cost_given, ({rule.at_most}) AS cost_limit"
         f" FROM {rule.of} WHERE {rule.seen})"
     )
     # Sums apart from examples, and of these what is said of them: all columns of every row that holds are
@@ -171,7 +171,7 @@ def _apply(connection: duckdb.DuckDBPyConnection, rule: Rule, run: _Run) -> Trac
         if not count:
             return None
         records = connection.execute(query).fetchall()
-    except duckdb.Error as error:
+    except sqlite3.Error as error:
         raise rule.wrong(str(error).splitlines()[0]) from None
     rows = [dict(zip(names, record, strict=False)) for record in records]
     cost_s, saves_s = run.bounded(rule, cost_s)
