@@ -169,6 +169,22 @@ def _columns(item: PrintedTable, places: Sequence[int]) -> PrintedTable:
     )
 
 
+def with_values(item: PrintedTable) -> PrintedTable:
+    """The table without the columns that have no value in any row: a reason names them in one line."""
+    places = range(len(item.columns))
+    empty = [place for place in places if all(row.measures[place].text == fmt.NO_VALUE for row in item.rows)]
+    if not empty or len(empty) == len(item.columns):
+        return replace(item, reasons=tuple(f"{fmt.NO_VALUE}: {one}" for one in item.reasons))
+    found: dict[str, list[str]] = {}
+    for place in empty:
+        for reason in dict.fromkeys(row.measures[place].reason for row in item.rows):
+            found.setdefault(reason, []).append(item.columns[place])
+    shown = _columns(item, [place for place in places if place not in empty])
+    left = dict.fromkeys(one.reason for row in shown.rows for one in row.measures if one.reason)
+    absent = [f"{', '.join(names)}: {reason}" for reason, names in found.items()]
+    return replace(shown, reasons=(*(f"{fmt.NO_VALUE}: {one}" for one in left), *absent))
+
+
 def _laid_out(item: PrintedTable) -> Table:
     from rich.text import Text
 

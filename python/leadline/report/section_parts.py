@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from leadline.report import format as fmt
 from leadline.report import texts
-from leadline.report.figures import figures_markdown, has_numbers, printed_figures, show_figures
+from leadline.report.figures import figures_markdown, has_numbers, printed_figures, show_figures, with_values
 from leadline.report.texts import ANYWHERE, STYLES, markdown_text, terminal_table, terminal_text
 from leadline.verdict.model import FigureTable, Findings
 from leadline.verdict.sections.charts import PlacesChain, PlaceUse
@@ -260,7 +260,7 @@ def section_context(sections: Sequence[Section]) -> dict[str, Any]:
     return {
         "sections": sorted(shown_sections(sections), key=lambda one: not one.leads),
         "kind_of": _kind_of,
-        "printed_figures": printed_figures,
+        "printed_figures": lambda table: with_values(printed_figures(table)),
         "note_of": lambda table: note_of(table, len(table.rows)),
         "anchor": next(numbered, ""),
     }

@@ -191,8 +191,10 @@ def _fullest(place: int, found: Simulated) -> PlacesChain:
     for name, share in fullest:
         part, _, what = name.rpartition(" ")
         uses.append(PlaceUse(part, what, min(share, 1.0), name in bounds))
-    bound = ", ".join(dict.fromkeys(f"{one.work.name} by {one.bound}" for one in found.predicted))
-    return PlacesChain(f"fullest-{place}", "Bound", bound, tuple(uses))
+    bound = ", ".join(
+        dict.fromkeys(f"the bottleneck of {one.work.name} is {one.bound}" for one in found.predicted)
+    )
+    return PlacesChain(f"fullest-{place}", "Fullest parts", bound, tuple(uses))
 
 
 def _bounds(found: Simulated) -> set[str]:

@@ -23,6 +23,7 @@ from leadline.verdict.model import UNUSABLE, FigureTable, Findings, outcome_word
 from leadline.verdict.sections.section import AskedFigure, StudyAnswer, TextTable
 
 _ROW = 26
+_NAME_PX = 165  # of a row's name
 _FARTHEST = 1000.0  # a ratio beyond it is drawn there
 _LIGHTEST = 0.06
 _BELOW_BEST = 30.0  # so many times below the best of its row a field is lightest
@@ -119,7 +120,7 @@ def _tip(one: AskedFigure) -> str:
 def _map(rows: list[dict[str, Any]], height: int, columns: list[str]) -> dict[str, Any]:
     names = [fmt.printable(name) for name in columns]
     place = {
-        "y": nominal("work", sort=None, title=None, axis=name_axis()),
+        "y": nominal("work", sort=None, title=None, axis={**name_axis(), "labelLimit": _NAME_PX}),
         "x": nominal(
             "target",
             sort=names,

@@ -30,6 +30,7 @@ from leadline.report.charts.parts import (
     shade_of,
     tips,
 )
+from leadline.report.screen_table import metric_unit
 from leadline.verdict.model import Cell, Origin
 from leadline.verdict.sections.charts import GroupedBars, ShareBar, ShareBars
 
@@ -67,8 +68,11 @@ def rate(place: int, work: str, cells: tuple[Cell, ...], names: list[str], si: b
         )
     widest = max((row["end"] for row in rows), default=1) or 1
     room = 1.85 if any(flagged(str(row["state"])) for row in rows) else 1.3
-    usable = [(row["target"], row["value"]) for row in rows if not flagged(str(row["state"]))]
-    reading = most_of(usable, lambda value: f"{fmt.number(value)} {unit}")
+    usable = [
+        (fmt.printable(cell.target), item.value) for cell, item in found if not flagged(cell.validity.state)
+    ]
+    base = metric_unit(found[0][1].unit)
+    reading = most_of(usable, lambda value: fmt.with_unit(value, base, si=si))
     spec = panel(rows, _bars(names, widest, room), 24 * len(rows))
     return Chart(f"rate-{place}", fmt.printable(work), unit, tips(rows), spec, reading)
 

@@ -13,7 +13,7 @@ from typing import Any, Protocol
 
 from leadline.report import format as fmt
 from leadline.report import tables
-from leadline.units import format_number
+from leadline.units import format_times
 from leadline.verdict.model import Findings
 
 FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'DejaVu Sans', sans-serif"
@@ -123,7 +123,7 @@ def times(more: float, less: float) -> str:
     if not (more > 0 and less > 0 and math.isfinite(more / less)):
         return ""
     factor = more / less
-    return f"{format_number(factor)}x" if factor >= 2 else f"{100 * (factor - 1):.0f} % above"
+    return format_times(factor) if factor >= 2 else f"{100 * (factor - 1):.0f} % above"
 
 
 def most_of(
