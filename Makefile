@@ -198,7 +198,7 @@ lock: .venv/.installed ## Resolve the Python dependencies anew into the lock fil
 clean: ## Remove what the build made
 	rm -rf .venv target dist demo
 
-wheel: .venv/.built ## The wheel for Linux with glibc 2.17 and newer, judged, in target/packaging/dist
+wheel: .venv/.built ## The wheel for Linux with glibc 2.17 and newer, checked, in target/packaging/dist (MACHINE=aarch64)
 	@tools/packaging/wheel.sh
 
 agent: ## The program for hosts without leadline (x86-64 and aarch64, glibc 2.17 and newer), in target/packaging/dist

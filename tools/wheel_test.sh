@@ -5,7 +5,7 @@ set -euo pipefail
 python=$PWD/.venv/bin/python
 place=$(mktemp -d)
 trap 'rm -rf "$place"' EXIT
-"$python" -m pip install --quiet --no-deps --no-index --target "$place/site" target/packaging/dist/leadline-*.whl
+"$python" -m pip install --quiet --no-deps --no-index --target "$place/site" target/packaging/dist/leadline-*_"$(uname -m)".whl
 mkdir "$place/work"
 cd "$place/work"
 echo content > file

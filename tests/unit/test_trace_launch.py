@@ -22,6 +22,7 @@ from leadline.tracing.sources.launch import (
     run_traced,
 )
 from leadline.tracing.sources.lives import SurvivorWait
+from leadline.tracing.sources.preload import reason_not_to_preload
 from leadline.tracing.sources.sources import check_space
 from leadline.tracing.tables import TraceTables
 
@@ -204,3 +205,23 @@ def test_a_locale_that_python_added_is_not_passed_on(
     (tmp_path / "environ").write_bytes(given + b"\0")
     monkeypatch.setenv("LC_CTYPE", "C.UTF-8")
     assert ("LC_CTYPE" in given_environment(tmp_path / "environ")) is found
+
+
+def test_a_program_of_another_machine_is_refused_and_one_of_this_is_not(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The library is for the machine that leadline was built for, whichever that is."""
+    program = Path(os.path.realpath(sys.executable))
+    assert reason_not_to_preload(program) is None
+    for number, machine in ((0x3E, "x86_64"), (0xB7, "aarch64")):
+        other = tmp_path / machine
+        head = bytearray(program.read_bytes())
+        head[18:20] = number.to_bytes(2, "little")
+        other.write_bytes(head)
+        for here in ("x86_64", "aarch64"):
+            monkeypatch.setattr("platform.machine", lambda here=here: here)
+            why = reason_not_to_preload(other)
+            wanted = (
+                None if here == machine else f"{other} is for {machine}: the tracer's library is for {here}"
+            )
+            assert why == wanted

@@ -17,7 +17,7 @@ for machine in ${MACHINES:-x86_64 aarch64}; do
     fail "the compiler has no library for $target: rustup target add $target"
   cargo zigbuild --profile agent --locked --quiet --target "$target.2.17" --package leadline-agent
   program=$CARGO_TARGET_DIR/$target/agent/leadline-agent
-  why=$(newer_symbols "$program")
+  why=$(newer_symbols "$program")$(unknown_symbols "$program")
   [ -z "$why" ] || fail "$program $why"
   size=$(stat -c %s "$program")
   [ "$size" -lt "$largest" ] || fail "$program has $size bytes, and $largest are the most"

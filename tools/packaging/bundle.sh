@@ -5,10 +5,11 @@ set -euo pipefail
 cd "$(dirname "$0")/../.."
 
 fail() { echo "the bundle: $1" >&2; exit 1; }
-tools/packaging/wheel.sh >/dev/null
+. tools/packaging/symbols.sh
+MACHINE=x86_64 tools/packaging/wheel.sh >/dev/null
 tools/packaging/python.sh
 here=$PWD/target/packaging
-wheel=$(echo "$here"/dist/leadline-*.whl)
+wheel=$(echo "$here"/dist/leadline-*_x86_64.whl)
 version=$(basename "$wheel" | cut -d- -f2)
 name=leadline-$version
 top=$here/bundle/$name-linux-x86_64
@@ -31,6 +32,8 @@ rm -rf "$site/bin"
 find "$site" -type d \( -name tests -o -name include -o -name __pycache__ \) -prune -exec rm -rf {} +
 rm -rf "$site/bin" "$site"/pyarrow/src "$site"/pyarrow/libarrow_flight.so* "$site"/pyarrow/*.{pyx,pxi,pxd} \
   "$site"/pyarrow/_flight.*
+
+check_symbols "$top" 2.28 x86_64
 
 filled() { sed -e "s/@NAME@/$name/g; s/@VERSION@/$version/g; s/@PYTHON@/$python/g; s/@MACHINE@/x86_64/g; s/@GLIBC@/2.28/g" "$1"; }
 filled tools/packaging/leadline.sh >"$top/$name/bin/leadline"

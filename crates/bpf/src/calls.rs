@@ -76,6 +76,8 @@ mod numbers {
     pub const SYS_io_pgetevents: i64 = 333;
     #[cfg(not(target_arch = "x86_64"))]
     pub const SYS_io_pgetevents: i64 = 292;
+    #[cfg(target_arch = "aarch64")]
+    pub const SYS_fchmodat2: i64 = 452; // libc lacks it for this processor
 }
 
 /// Rows by libc's symbol, which has name and number of a system call, or by name.

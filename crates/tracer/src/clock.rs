@@ -89,8 +89,7 @@ impl Clock {
 
 #[inline(always)]
 fn counter() -> u64 {
-    // SAFETY: every x86-64 CPU has the instruction, and it touches no memory.
-    unsafe { core::arch::x86_64::_rdtsc() }
+    crate::machine::counter()
 }
 
 #[cold]

@@ -9,6 +9,7 @@
 //! process      the log, the memory beside it, fork
 //! delay        which calls wait for a causal profile
 //! held         what the kernel has counted, beside what was recorded
+//! machine/*    what is said in a processor's own instructions
 //! ```
 //!
 //! Rules that everything here keeps: recording allocates nothing, takes no lock, makes no call of the C library
@@ -22,6 +23,9 @@ mod environment;
 mod extent;
 mod held;
 mod hooks;
+#[cfg_attr(target_arch = "x86_64", path = "machine/x86_64.rs")]
+#[cfg_attr(target_arch = "aarch64", path = "machine/aarch64.rs")]
+mod machine;
 mod memory;
 mod paths;
 mod process;

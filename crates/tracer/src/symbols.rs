@@ -77,7 +77,11 @@ pub fn next(name: &str) -> *mut c_void {
         let mut found = libc::dlsym(libc::RTLD_NEXT, name);
         if found.is_null() {
             // Functions that are kept for old programs only have no default version.
-            found = libc::dlvsym(libc::RTLD_NEXT, name, c"GLIBC_2.2.5".as_ptr());
+            found = libc::dlvsym(
+                libc::RTLD_NEXT,
+                name,
+                crate::machine::FIRST_SYMBOLS.as_ptr(),
+            );
         }
         *libc::__errno_location() = errno;
         found

@@ -1,6 +1,5 @@
 //! System calls without the C library: they leave errno alone, and cannot come back into our own functions.
 
-use core::arch::asm;
 use core::ffi::c_void;
 
 /// The kernel's answer: a value, or a negative errno. ENOSYS for all where the program may not make every call.
@@ -12,24 +11,8 @@ pub unsafe fn call(number: i64, arguments: [usize; 6]) -> isize {
     if number != libc::SYS_exit_group && crate::process::is_quiet() {
         return -(libc::ENOSYS as isize);
     }
-    let result: isize;
-    // SAFETY: the kernel's calling convention for x86-64; the caller vouches for the arguments.
-    unsafe {
-        asm!(
-            "syscall",
-            inlateout("rax") number as isize => result,
-            in("rdi") arguments[0],
-            in("rsi") arguments[1],
-            in("rdx") arguments[2],
-            in("r10") arguments[3],
-            in("r8") arguments[4],
-            in("r9") arguments[5],
-            lateout("rcx") _,
-            lateout("r11") _,
-            options(nostack),
-        );
-    }
-    result
+    // SAFETY: promised by the caller.
+    unsafe { crate::machine::system_call(number, arguments) }
 }
 
 macro_rules! raw {
@@ -83,7 +66,14 @@ pub fn close(fd: isize) {
 
 /// What a symbolic link says; how many bytes, 0 for none.
 pub fn read_link(path: &[u8], into: &mut [u8]) -> usize {
-    let got = raw!(SYS_readlink, path.as_ptr(), into.as_mut_ptr(), into.len());
+    let here = libc::AT_FDCWD;
+    let got = raw!(
+        SYS_readlinkat,
+        here,
+        path.as_ptr(),
+        into.as_mut_ptr(),
+        into.len()
+    );
     if got > 0 { got as usize } else { 0 }
 }
 
@@ -176,7 +166,8 @@ pub fn is_accessible(path: &[u8], way: i32) -> bool {
 pub fn status_at(path: &[u8]) -> Option<libc::stat> {
     debug_assert!(path.last() == Some(&0));
     let mut status = core::mem::MaybeUninit::<libc::stat>::zeroed();
-    let result = raw!(SYS_stat, path.as_ptr(), status.as_mut_ptr());
+    let here = libc::AT_FDCWD;
+    let result = raw!(SYS_newfstatat, here, path.as_ptr(), status.as_mut_ptr(), 0);
     // SAFETY: all-zero bytes are a valid stat, and the kernel has filled it.
     (result == 0).then(|| unsafe { status.assume_init() })
 }

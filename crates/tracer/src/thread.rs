@@ -2,7 +2,6 @@
 //!
 //! States are reused: a thread that ends leaves its state, with all counts, to a later one.
 
-use core::arch::asm;
 use core::ffi::c_void;
 use core::ptr::NonNull;
 use core::sync::atomic::Ordering::{AcqRel, Relaxed, Release};
@@ -20,6 +19,7 @@ use crate::delay;
 use crate::descriptors::{Cached, DESCRIPTORS_MAX};
 use crate::extent;
 use crate::held;
+use crate::machine::current_thread;
 use crate::paths::Recent;
 use crate::process::{self, Process, lost};
 use crate::segments::SegmentCursor;
@@ -101,21 +101,6 @@ fn no_thread() -> *mut Thread {
     (&raw mut leadline_no_thread).cast()
 }
 
-#[inline(always)]
-fn current() -> *mut Thread {
-    let thread: *mut Thread;
-    // SAFETY: reads the calling thread's own variable, defined in the static TLS block by variadic.c.
-    unsafe {
-        asm!(
-            "mov {0}, qword ptr [rip + leadline_thread@GOTTPOFF]",
-            "mov {0}, qword ptr fs:[{0}]",
-            out(reg) thread,
-            options(nostack, readonly, preserves_flags),
-        );
-    }
-    thread
-}
-
 fn set_current(thread: *mut Thread) {
     // SAFETY: the address is the calling thread's own variable.
     unsafe { leadline_slot_thread().write(thread) };
@@ -128,7 +113,7 @@ pub fn forget() {
 
 /// Is this the child of a vfork, which borrows its parent's memory?
 pub fn is_vfork_child() -> bool {
-    current() == vfork_child()
+    current_thread() == vfork_child()
 }
 
 /// Exclusive use of the calling thread's state until it is dropped.
@@ -139,13 +124,13 @@ pub struct Entered {
 /// Enters the thread's state; None when there is nothing to record in, which is counted where it can be.
 #[inline(always)]
 pub fn enter() -> Option<Entered> {
-    enter_idle().or_else(|| enter_first(current()))
+    enter_idle().or_else(|| enter_first(current_thread()))
 }
 
 /// Enters the state that the thread has already, when it is not in use.
 #[inline(always)]
 pub fn enter_idle() -> Option<Entered> {
-    let current = current();
+    let current = current_thread();
     // SAFETY: a state is never unmapped; in a child of a fork it is all zeros. The places of a thread without a
     // state, and of the child of a vfork, have this one word. While it is IDLE only its thread writes it.
     let (state, word) = unsafe {
@@ -433,7 +418,7 @@ fn register_end(thread: *mut Thread) {
 
 unsafe extern "C" fn at_end(thread: *mut c_void) {
     let thread: *mut Thread = thread.cast();
-    if current() == thread {
+    if current_thread() == thread {
         held::thread_ends();
         set_current(no_thread());
         // SAFETY: a state is never unmapped, and it was this thread's until now.

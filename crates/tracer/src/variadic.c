@@ -47,8 +47,9 @@ int leadline_openat64(int directory, const char *path, int flags, mode_t mode);
 int leadline_fcntl(int fd, int command, long argument);
 int leadline_fcntl64(int fd, int command, long argument);
 long leadline_syscall(long number, long a, long b, long c, long d, long e, long f);
-int leadline_dprintf(int fd, const char *format, void *arguments);
-int leadline_dprintf_chk(int fd, int flag, const char *format, void *arguments);
+// A list of arguments is passed as an address on x86-64 and on aarch64: Rust hands that on.
+int leadline_dprintf(int fd, const char *format, va_list arguments);
+int leadline_dprintf_chk(int fd, int flag, const char *format, va_list arguments);
 int leadline_execv_from_list(const char *path, char *const arguments[], char *const environment[], int search);
 
 static mode_t mode_of(int flags, va_list arguments) {

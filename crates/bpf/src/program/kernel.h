@@ -160,12 +160,12 @@ struct linux_binprm {
 struct pt_regs {
     unsigned long di, si, dx, r10, r8, r9, orig_ax;
 } COPIED;
-#define CALL_NUMBER(regs) ((regs)->orig_ax)
-#define ARGUMENT_0(regs) ((regs)->di)
-#define ARGUMENT_1(regs) ((regs)->si)
-#define ARGUMENT_2(regs) ((regs)->dx)
-#define ARGUMENT_3(regs) ((regs)->r10)
-#define ARGUMENT_4(regs) ((regs)->r8)
+#define CALL_NUMBER(at) ((at)->orig_ax)
+#define ARGUMENT_0(at) ((at)->di)
+#define ARGUMENT_1(at) ((at)->si)
+#define ARGUMENT_2(at) ((at)->dx)
+#define ARGUMENT_3(at) ((at)->r10)
+#define ARGUMENT_4(at) ((at)->r8)
 // TIF_ADDR32: a 32-bit or x32 program, whose calls have other numbers.
 #define FOREIGN_FLAG (1ul << 29)
 #define SPLICE 275
@@ -175,12 +175,12 @@ struct pt_regs {
     u64 orig_x0;
     s32 syscallno;
 } COPIED;
-#define CALL_NUMBER(regs) ((u32)(regs)->syscallno)
-#define ARGUMENT_0(regs) ((regs)->orig_x0)
-#define ARGUMENT_1(regs) ((regs)->regs[1])
-#define ARGUMENT_2(regs) ((regs)->regs[2])
-#define ARGUMENT_3(regs) ((regs)->regs[3])
-#define ARGUMENT_4(regs) ((regs)->regs[4])
+#define CALL_NUMBER(at) ((u32)(at)->syscallno)
+#define ARGUMENT_0(at) ((at)->orig_x0)
+#define ARGUMENT_1(at) ((at)->regs[1])
+#define ARGUMENT_2(at) ((at)->regs[2])
+#define ARGUMENT_3(at) ((at)->regs[3])
+#define ARGUMENT_4(at) ((at)->regs[4])
 // TIF_32BIT
 #define FOREIGN_FLAG (1ul << 22)
 #define SPLICE 76

@@ -5,7 +5,6 @@ pub mod filter;
 use core::ffi::{c_int, c_void};
 
 use leadline_record::trace::layout::END_EXIT;
-use libc::SYS_vfork;
 
 use crate::{process, symbols, thread};
 
@@ -71,34 +70,8 @@ macro_rules! ends {
 }
 ends! { _exit UNDERSCORE_EXIT _Exit CAPITAL_EXIT quick_exit QUICK_EXIT }
 
-/// The child gets a state that records nothing: what it did would be written down as its parent's.
-#[unsafe(naked)]
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn vfork() -> c_int {
-    core::arch::naked_asm!(
-        "pop rdi",
-        "mov rsi, qword ptr [rip + leadline_thread@GOTTPOFF]",
-        "mov rdx, qword ptr fs:[rsi]",
-        "mov eax, {number}",
-        "syscall",
-        "push rdi",
-        "test eax, eax",
-        "jnz 2f",
-        "lea rdx, [rip + {child}]",
-        "mov qword ptr fs:[rsi], rdx",
-        "ret",
-        "2:",
-        "mov qword ptr fs:[rsi], rdx",
-        "mov rdi, rax",
-        "jmp {after}",
-        number = const SYS_vfork,
-        child = sym thread::VFORK_CHILD,
-        after = sym after,
-    )
-}
-
-/// The parent goes on.
-extern "C" fn after(result: isize) -> c_int {
+/// The parent goes on after its vfork.
+pub extern "C" fn after_vfork(result: isize) -> c_int {
     crate::scratch::release_after_vfork();
     if result < 0 {
         // SAFETY: the address is the calling thread's own.

@@ -4,7 +4,7 @@ mod aio;
 mod close;
 mod directory;
 mod exec;
-mod life;
+pub mod life;
 mod open;
 mod position;
 mod stat;
@@ -106,7 +106,7 @@ macro_rules! variadic {
         #[unsafe(naked)]
         #[unsafe(no_mangle)]
         pub unsafe extern "C" fn $name() {
-            core::arch::naked_asm!("jmp {}", sym $function)
+            crate::machine::go_on_as!($function)
         }
         unsafe extern "C" {
             fn $function();

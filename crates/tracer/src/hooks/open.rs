@@ -1,6 +1,6 @@
 //! What opens files: the open family, creat, the mkstemp family.
 
-use core::ffi::{c_char, c_int, c_long, c_void};
+use core::ffi::{c_char, c_int, c_void};
 
 use libc::{AT_FDCWD, mode_t, size_t};
 
@@ -48,19 +48,4 @@ hook! {
     fn mkstemps | mkstemps64: (path: *mut c_char, suffix: c_int) -> c_int, |made| made_up(made, path, 0);
     fn mkostemps | mkostemps64: (path: *mut c_char, suffix: c_int, flags: c_int) -> c_int,
         |made| made_up(made, path, flags);
-}
-
-/// `open` by number of the system call, for programs that make it themselves.
-pub unsafe fn by_number(number: c_long, arguments: [c_long; 6]) -> c_long {
-    let pointer = |value: c_long| core::ptr::with_exposed_provenance::<c_char>(value as usize);
-    let [a, b, c, d, ..] = arguments;
-    // SAFETY: the program's own arguments.
-    let result = unsafe {
-        match number {
-            libc::SYS_open => leadline_open(pointer(a), b as c_int, c as mode_t),
-            libc::SYS_creat => creat(pointer(a), b as mode_t),
-            _ => leadline_openat(a as c_int, pointer(b), c as c_int, d as mode_t),
-        }
-    };
-    c_long::from(result)
 }

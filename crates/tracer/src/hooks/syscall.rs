@@ -8,41 +8,10 @@ use libc::AT_FDCWD;
 
 use super::{aio, close, exec, life, open, position, stat, transfer, tree, uring};
 use crate::clock::ticks;
+use crate::machine::SYS_IO_PGETEVENTS;
 use crate::recording::{Direction, Made, on_descriptor, opened};
 use crate::symbols::{self, SYSCALL};
 use crate::thread;
-
-unsafe extern "C" {
-    fn leadline_c_syscall();
-}
-
-/// Makes a system call. After some of them the stack is another's, or the one of two: no frame of ours may be on it.
-#[unsafe(naked)]
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn syscall() {
-    core::arch::naked_asm!(
-        "cmp rdi, {vfork}",
-        "je {as_vfork}",
-        "cmp rdi, {clone}",
-        "je 2f",
-        "cmp rdi, {clone3}",
-        "je 2f",
-        "cmp rdi, {sigreturn}",
-        "jne {others}",
-        "2:",
-        "mov rax, qword ptr [rip + {real}]",
-        "test rax, rax",
-        "jz {others}",
-        "jmp rax",
-        vfork = const libc::SYS_vfork,
-        clone = const libc::SYS_clone,
-        clone3 = const libc::SYS_clone3,
-        sigreturn = const libc::SYS_rt_sigreturn,
-        as_vfork = sym life::vfork,
-        real = sym SYSCALL,
-        others = sym leadline_c_syscall,
-    )
-}
 
 fn address(value: c_long) -> *mut c_void {
     core::ptr::with_exposed_provenance_mut(value as usize)
@@ -69,6 +38,7 @@ pub unsafe extern "C" fn leadline_syscall(
         let known = data(number, arguments)
             .or_else(|| files(number, arguments))
             .or_else(|| names(number, arguments))
+            .or_else(|| older(number, arguments))
             .or_else(|| programs(number, arguments))
             .or_else(|| call(number, arguments));
         if let Some(result) = known {
@@ -129,17 +99,14 @@ unsafe fn data(number: c_long, [a, b, c, d, ..]: [c_long; 6]) -> Option<c_long> 
     Some(result as c_long)
 }
 
-unsafe fn files(number: c_long, [a, b, c, d, e, f]: [c_long; 6]) -> Option<c_long> {
+unsafe fn files(number: c_long, [a, b, c, d, ..]: [c_long; 6]) -> Option<c_long> {
     let fd = a as c_int;
     // SAFETY: the arguments are the program's own.
     let result = unsafe {
         match number {
-            libc::SYS_open | libc::SYS_openat | libc::SYS_creat => {
-                return Some(open::by_number(number, [a, b, c, d, e, f]));
-            }
+            libc::SYS_openat => open::leadline_openat(fd, text(b), c as c_int, d as libc::mode_t),
             libc::SYS_close => close::close(fd),
             libc::SYS_dup => close::dup(fd),
-            libc::SYS_dup2 => close::dup2(fd, b as c_int),
             libc::SYS_dup3 => close::dup3(fd, b as c_int, c as c_int),
             libc::SYS_fcntl => close::leadline_fcntl(fd, b as c_int, c),
             libc::SYS_lseek => return Some(position::lseek64(fd, b, c as c_int)),
@@ -163,21 +130,12 @@ unsafe fn names(number: c_long, [a, b, c, d, e, _]: [c_long; 6]) -> Option<c_lon
     // SAFETY: the arguments are the program's own.
     let result = unsafe {
         match number {
-            libc::SYS_stat => stat::stat64(text(a), address(b)),
-            libc::SYS_lstat => stat::lstat64(text(a), address(b)),
-            libc::SYS_access => stat::access(text(a), b as c_int),
-            libc::SYS_rename => tree::rename(text(a), text(b)),
             libc::SYS_renameat => tree::renameat(directory, text(b), c as c_int, text(d)),
-            libc::SYS_unlink => tree::unlink(text(a)),
             libc::SYS_unlinkat => tree::unlinkat(directory, text(b), c as c_int),
-            libc::SYS_mkdir => tree::mkdir(text(a), b as libc::mode_t),
             libc::SYS_mkdirat => tree::mkdirat(directory, text(b), c as libc::mode_t),
-            libc::SYS_rmdir => tree::rmdir(text(a)),
             libc::SYS_linkat => tree::linkat(directory, text(b), c as c_int, text(d), e as c_int),
             libc::SYS_symlinkat => tree::symlinkat(text(a), b as c_int, text(c)),
             libc::SYS_faccessat => stat::faccessat(directory, text(b), c as c_int, 0),
-            libc::SYS_link => tree::link(text(a), text(b)),
-            libc::SYS_symlink => tree::symlink(text(a), text(b)),
             libc::SYS_truncate => position::truncate64(text(a), b),
             libc::SYS_chdir => tree::chdir(text(a)),
             libc::SYS_fchdir => tree::fchdir(directory),
@@ -186,6 +144,35 @@ unsafe fn names(number: c_long, [a, b, c, d, e, _]: [c_long; 6]) -> Option<c_lon
         }
     };
     Some(c_long::from(result))
+}
+
+/// What newer processors have only in a form that names a directory.
+#[cfg(target_arch = "x86_64")]
+unsafe fn older(number: c_long, [a, b, c, ..]: [c_long; 6]) -> Option<c_long> {
+    // SAFETY: the arguments are the program's own.
+    let result = unsafe {
+        match number {
+            libc::SYS_open => open::leadline_open(text(a), b as c_int, c as libc::mode_t),
+            libc::SYS_creat => open::creat(text(a), b as libc::mode_t),
+            libc::SYS_dup2 => close::dup2(a as c_int, b as c_int),
+            libc::SYS_stat => stat::stat64(text(a), address(b)),
+            libc::SYS_lstat => stat::lstat64(text(a), address(b)),
+            libc::SYS_access => stat::access(text(a), b as c_int),
+            libc::SYS_rename => tree::rename(text(a), text(b)),
+            libc::SYS_unlink => tree::unlink(text(a)),
+            libc::SYS_mkdir => tree::mkdir(text(a), b as libc::mode_t),
+            libc::SYS_rmdir => tree::rmdir(text(a)),
+            libc::SYS_link => tree::link(text(a), text(b)),
+            libc::SYS_symlink => tree::symlink(text(a), text(b)),
+            _ => return None,
+        }
+    };
+    Some(c_long::from(result))
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+unsafe fn older(_: c_long, _: [c_long; 6]) -> Option<c_long> {
+    None
 }
 
 /// Programs that take this one's place: the tracer goes with them.
@@ -204,9 +191,6 @@ unsafe fn programs(number: c_long, [a, b, c, d, e, _]: [c_long; 6]) -> Option<c_
     Some(c_long::from(result))
 }
 
-/// Of linux/unistd.h, for x86-64.
-const SYS_IO_PGETEVENTS: c_long = 333;
-
 /// The call of a number; its name in the kernel, or in the C library's large-file variant.
 fn call_of(number: c_long) -> Option<Call> {
     Some(match number {
@@ -220,6 +204,7 @@ fn call_of(number: c_long) -> Option<Call> {
         libc::SYS_getdents64 => Call::getdents64,
         libc::SYS_statx => Call::statx,
         libc::SYS_faccessat2 => Call::faccessat,
+        #[cfg(target_arch = "x86_64")]
         libc::SYS_readlink => Call::readlink,
         libc::SYS_readlinkat => Call::readlinkat,
         libc::SYS_renameat2 => Call::renameat2,

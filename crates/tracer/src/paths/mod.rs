@@ -5,9 +5,6 @@
 
 mod text;
 
-use core::arch::x86_64::{
-    _MM_HINT_T0, _mm_cmpeq_epi8, _mm_loadu_si128, _mm_movemask_epi8, _mm_prefetch,
-};
 use core::ffi::{CStr, c_char};
 use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, AtomicUsize};
@@ -19,7 +16,7 @@ use text::{absolute, hash_of};
 
 use crate::process::{Process, lost};
 use crate::thread::{PATH_ROOM, Thread};
-use crate::{environment, sys};
+use crate::{environment, machine, sys};
 
 /// Grows with every change of the working directory.
 static DIRECTORY_GENERATION: AtomicU32 = AtomicU32::new(1);
@@ -281,8 +278,7 @@ fn is_named(file: &File, hash: u64, text: &[u8]) -> bool {
     }
     // Wanted next, and as far away as the name.
     let records = file.records.load(Relaxed);
-    // SAFETY: a hint, of any address. All x86-64 CPUs have the instruction.
-    unsafe { _mm_prefetch::<_MM_HINT_T0>(records.cast()) };
+    machine::prefetch(records.cast());
     let name = file.name.load(Acquire);
     // SAFETY: a number is in the table only after its name is written.
     !name.is_null() && unsafe { text_of(name) == text }
@@ -411,14 +407,15 @@ pub unsafe fn known(
 /// Which of the bytes from `at` on are equal, as bits.
 #[inline(always)]
 unsafe fn equal(path: *const u8, text: &Text, at: usize) -> u32 {
-    const HALF: usize = STEP / 2;
+    const HALF: usize = machine::STEP;
+    const { assert!(2 * HALF == STEP) };
     let bits = |offset: usize| {
-        // SAFETY: promised by the caller; the offset is within the text. All x86-64 CPUs have the instructions.
-        unsafe {
-            let theirs = _mm_loadu_si128(path.wrapping_add(offset).cast());
-            let ours = _mm_loadu_si128(text.0.as_ptr().wrapping_add(offset).cast());
-            _mm_movemask_epi8(_mm_cmpeq_epi8(theirs, ours)) as u32
-        }
+        let (theirs, ours) = (
+            path.wrapping_add(offset),
+            text.0.as_ptr().wrapping_add(offset),
+        );
+        // SAFETY: promised by the caller; the offset is within the text.
+        unsafe { machine::equal_bytes(theirs, ours) }
     };
     bits(at) | bits(at + HALF) << HALF
 }

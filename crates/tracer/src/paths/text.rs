@@ -1,18 +1,14 @@
 //! What a program called a file, made absolute in the thread's own memory.
 
-use core::arch::x86_64::{
-    __m128i, _mm_cmpeq_epi8, _mm_loadu_si128, _mm_movemask_epi8, _mm_set1_epi8, _mm_storeu_si128,
-};
 use core::sync::atomic::Ordering::Acquire;
 
 use leadline_record::trace::layout::{NOTE_CUT, PATH_BYTES_MAX};
 
 use super::{DIRECTORY_GENERATION, of_descriptor, text_of};
+use crate::machine::{STEP, copy_and_find};
 use crate::sys::raw;
 use crate::thread::{DIRECTORY_ROOM, PATH_ROOM, Thread};
 use crate::{descriptors, process};
-
-const STEP: usize = size_of::<__m128i>();
 
 pub fn hash_of(text: &[u8]) -> u64 {
     const FACTOR: u64 = 0x9e37_79b9_7f4a_7c15;
@@ -106,13 +102,8 @@ fn copy_step(text: &[u8], room: &mut [u8]) -> (u32, u32) {
         bytes.as_ptr()
     };
     debug_assert!(room.len() >= STEP);
-    // SAFETY: both have room for a step. All x86-64 CPUs have the instructions.
-    unsafe {
-        let step = _mm_loadu_si128(from.cast());
-        _mm_storeu_si128(room.as_mut_ptr().cast(), step);
-        let are = |byte: u8| _mm_movemask_epi8(_mm_cmpeq_epi8(step, _mm_set1_epi8(byte as i8)));
-        (are(b'/') as u32, are(b'.') as u32)
-    }
+    // SAFETY: both have room for a step.
+    unsafe { copy_and_find(from, room.as_mut_ptr(), *b"/.") }
 }
 
 /// The directory that a relative path begins at; without a slash at its end.

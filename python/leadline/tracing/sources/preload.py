@@ -305,8 +305,8 @@ def _format(executable: Path, head: bytes) -> str | None:
         return f"{executable} is no 64-bit little-endian program"
     machine = struct.unpack_from("<H", head, 18)[0]
     words = MACHINES.get(machine, f"machine {machine}")
-    if words != "x86_64" or platform.machine() != "x86_64":
-        return f"{executable} is for {words}: the tracer's library is for x86_64"
+    if words != platform.machine():
+        return f"{executable} is for {words}: the tracer's library is for {platform.machine()}"
     interpreter = _interpreter(executable, head)
     if interpreter is None:
         return f"{executable} is statically linked: no loader, so no LD_PRELOAD"
