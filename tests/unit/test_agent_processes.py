@@ -14,6 +14,7 @@ import pytest
 
 from agents import Standing, standing_in
 from leadline.hosts.agent.children import Carrier
+from leadline.hosts.workers.study_hosts import watcher_of
 from leadline.observe.client import Observer
 from leadline.observe.host import host
 from leadline.observe.mounts.mountinfo import read_mounts
@@ -170,3 +171,9 @@ def test_paths_of_the_result_are_those_of_the_agent_there(tmp_path: Path) -> Non
     assert len(recorder.calls) == 1  # it is there already
     assert json.loads(carrier.told(b'{"start_ns": 5}\n')) == {"start_ns": 12}
     assert json.loads(carrier.told(b'{"start_ns": null}\n')) == {"start_ns": None}
+
+
+@pytest.mark.parametrize(("agents", "watcher"), [("nn", 0), ("yn", 1), ("yyn", 2), ("yy", 0)])
+def test_clusters_are_watched_by_a_host_that_can(agents: str, watcher: int) -> None:
+    hosts = [{"agent": "yes"} if one == "y" else {"name": "a"} for one in agents]
+    assert watcher_of(hosts) == watcher

@@ -6,7 +6,7 @@ Rates are totals: each host has its share.
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -76,7 +76,7 @@ def stored_crew(manifest: Mapping[str, Any]) -> StoredCrew | None:
 
 
 def manifest_of_host(manifest: Mapping[str, Any], number: int, hosts: int) -> dict[str, Any]:
-    """The manifest that the host of this number is handed, of so many; the first watches clusters."""
+    """The manifest that the host of this number is handed, of so many; one of them watches clusters."""
     found = {name: copy.deepcopy(part) for name, part in manifest.items() if name not in _OWN}
     plan = Plan.from_json(found["plan"])
     for cell, written in zip(plan.cells, found["plan"]["cells"], strict=True):
@@ -84,8 +84,14 @@ def manifest_of_host(manifest: Mapping[str, Any], number: int, hosts: int) -> di
         _share(written["job"], ("rate_bytes_per_s", "rate_iops"), count)
     _share(found["options"], ("layout_rate_bytes_per_s",), hosts)
     # What all share, clusters and the ports of labs, one host looks at for all.
-    found["options"] |= {"clusters": True} if number == 0 else {"clusters": False, "labs": ()}
+    watches = number == watcher_of(manifest["hosts"])
+    found["options"] |= {"clusters": True} if watches else {"clusters": False, "labs": ()}
     return found
+
+
+def watcher_of(hosts: Sequence[Mapping[str, Any]]) -> int:
+    """The number of the host that watches clusters for all: the first that has leadline, if any."""
+    return next((number for number, one in enumerate(hosts) if one.get("agent") != "yes"), 0)
 
 
 def _share(values: dict[str, Any], names: tuple[str, ...], count: int) -> None:
