@@ -58,7 +58,7 @@ VERDICTS = {
     "not_by_mechanism": "helps, not by its mechanism",
     "nothing": "does nothing",
     "harms": "harms",
-    "undecided": "undecided",
+    "undecided": "inconclusive",
     "unusable": "cannot be judged",
 }
 _WORDS = """
@@ -387,9 +387,9 @@ def page(runs: Sequence[Row]) -> Iterator[str]:
 
 
 def judged(case: TuningCase, outcome: str) -> str:
-    """Right, undecided or wrong; `otherwise` where what must be was thought wrongly, and `found` says why."""
+    """Right, inconclusive or wrong; `otherwise` where the case expected wrongly, which `found` explains."""
     if outcome in ("undecided", "unusable"):
-        return "undecided"
+        return "inconclusive"
     if outcome == case.must:
         return "right"
     return "otherwise" if case.thought_wrongly else "wrong"
@@ -398,7 +398,7 @@ def judged(case: TuningCase, outcome: str) -> str:
 def _cases(runs: Sequence[Row], hand: Mapping[str, Mapping[str, float]]) -> Iterator[str]:
     runs = sorted((one for one in runs if one["case"] in CASES), key=lambda one: [*CASES].index(one["case"]))
     counts = Counter(judged(CASES[one["case"]], one["outcome"]) for one in runs)
-    numbers = ", ".join(f"{counts[name]} {name}" for name in ("right", "undecided", "otherwise", "wrong"))
+    numbers = ", ".join(f"{counts[name]} {name}" for name in ("right", "inconclusive", "otherwise", "wrong"))
     yield f"{len(runs)} proofs of {len({one['case'] for one in runs})} cases: {numbers}."
     yield ""
     rows = (
@@ -468,7 +468,7 @@ def _placebos(runs: Sequence[Row]) -> Iterator[str]:
     counted = {name: _counts([one for one in runs if one["placebo"] == name]) for name in PLACEBOS}
     whole = sum(counted.values(), Counter[str]())
     headings = "setting | why it cannot matter | >proofs | >helps | >harms | >does nothing"
-    headings += " | >undecided or not judged | >comparisons | >alone above 1 | >alone below 1"
+    headings += " | >inconclusive or not judged | >comparisons | >alone above 1 | >alone below 1"
     rows = [(f"`{name}={PLACEBOS[name]['value']}`", PLACEBOS[name]["why"], c) for name, c in counted.items()]
     shown = ("proofs", "helps", "harms", "nothing", "open", "comparisons", "above", "below")
     yield from table(

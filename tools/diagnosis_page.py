@@ -57,7 +57,7 @@ def _budget() -> Iterator[str]:
 
 
 def _figures() -> Iterator[str]:
-    yield "| figure | what it is |"
+    yield "| value | what it is |"
     yield "|---|---|"
     for name, words in FIGURES.items():
         yield f"| `{name}` | {words} |"

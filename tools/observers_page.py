@@ -25,7 +25,7 @@ def page() -> str:
 
 
 def _trials() -> Iterator[str]:
-    yield "| figure | unit | read from | not observable when |\n|---|---|---|---|\n"
+    yield "| metric | unit | read from | not observable when |\n|---|---|---|---|\n"
     for row in described():
         yield f"| {_names(row)} | {row.figures[0].unit} | {row.read_from} | {row.not_observable} |\n"
 
@@ -35,7 +35,7 @@ def _names(row: Described) -> str:
 
 
 def _daemons() -> Iterator[str]:
-    yield "| source, subject | metrics (counter of the perf dump) | figure | unit |\n|---|---|---|---|\n"
+    yield "| source, subject | metrics (counter of the perf dump) | value | unit |\n|---|---|---|---|\n"
     for daemon, subject in _SUBJECTS.items():
         for (kind, unit), figures in groupby(sampled(daemon), lambda figure: (figure.kind, figure.unit)):
             metrics = ", ".join(_metric(figure) for figure in figures)

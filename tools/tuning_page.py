@@ -46,7 +46,7 @@ def _section(told: Advice) -> float:
 
 def _document(name: str) -> Iterator[str]:
     proved = moved_here(list(kept("tuning")))
-    yield "| section | setting | it advised | what became of it | today | what it moved here |"
+    yield "| section | setting | it advised | result | today | what it moved here |"
     yield "|---|---|---|---|---|---|"
     for one, told in advised_by(name):
         section = told.by.removeprefix(name).strip() if told.by.startswith(name) else ""
@@ -75,7 +75,7 @@ def _every() -> Iterator[str]:
         yield ""
         yield f"### {layer.replace('_', ' ').capitalize()}"
         yield ""
-        yield "| setting | what it is | default | may be | needs | price | can mend | moved here |"
+        yield "| setting | what it is | default | may be | needs | trade-off | can mend | moved here |"
         yield "|---|---|---|---|---|---|---|---|"
         for one in settings().values():
             if one.layer == layer:

@@ -52,7 +52,7 @@ FREE = {
     "docstring.py": f'"""{BAD}"""\n\n\ndef f():\n    """{BAD}"""\n    # {BAD}\n    return "undecided"\n',
     "table.yaml": f"# {BAD}\ntold apart: what is written\n",
     "page.html.j2": f"{{# {BAD} #}}<script>// {BAD}\n</script>\n",
-    "page.md": f"# A page\n\n```text\n{BAD}\n```\n\nThen:\n\n    {BAD}\n\nIn a line: `undecided`.\n",
+    "page.md": f"<!-- {BAD} -->\n\n```text\n{BAD}\n```\n\nThen:\n\n    {BAD}\n\nIn a line: `undecided`.\n",
     "scheme.rs": f'// {BAD}\nconst A: &str = "b";\n#[cfg(test)]\nconst B: &str = "{BAD}";\n',
 }
 

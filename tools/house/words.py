@@ -120,6 +120,7 @@ def _template(text: str) -> Iterator[Piece]:
 
 def _markdown(text: str) -> Iterator[Piece]:
     """Prose: no blocks of code, no `code` in a line, no target of a link."""
+    text = re.sub(r"(?s)<!--.*?-->", _blank, text)
     text = re.sub(r"(?ms)^( *)(```|~~~).*?^\1\2[^\n]*$", _blank, text)
     text = re.sub(r"(?m)(?<=\n\n)(?: {4,}\S[^\n]*\n+)+", _blank, text)
     text = re.sub(r"(`+)(?:(?!\1).|\n(?!\n))+?\1", lambda found: "{}" + _blank(found), text)

@@ -253,7 +253,7 @@ fn check_size(file: &mut File, path: &Path, setup: &Setup) -> Result<(), Failure
         return Ok(());
     }
     let what = format!(
-        "the file has {found} bytes and the job needs {}: lay it out first",
+        "the file has {found} bytes and the job needs {}: prefill it first",
         setup.file_bytes
     );
     Err(Failure::found(

@@ -101,7 +101,7 @@ fn notes(store: &Store) -> Vec<String> {
         String::new()
     };
     vec![format!(
-        "s3: objects of {} bytes{parts}; a connection for each operation in flight; a write ends when the service \
+        "s3: objects of {} bytes{parts}; a connection for each outstanding operation; a write ends when the service \
          has the whole object",
         store.object_bytes
     )]

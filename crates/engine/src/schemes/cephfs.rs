@@ -15,7 +15,7 @@ use crate::volume::names::{Names, OpenAs, Operation, PathCalls, PathNames, below
 use crate::volume::{Handle, Outcome, Space, Volume, VolumeError, is_chosen};
 
 const WORDS: &str =
-    "CephFS through libcephfs, without the kernel: as many threads as operations in flight";
+    "CephFS through libcephfs, without the kernel: a thread for each outstanding operation";
 
 pub static SCHEME: Scheme = Scheme {
     example: "cephfs:///projects?user=bench&fs=cephfs",

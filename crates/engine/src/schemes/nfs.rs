@@ -44,8 +44,8 @@ pub static SCHEME: Scheme = Scheme {
 
 const CHOICES: &[Choice] = choices! {
     number "version" = "4": "of the protocol: 4, or 3";
-    number "uid" = "": "the user's number that the server is told; empty: this process's";
-    number "gid" = "": "the group's number that the server is told; empty: this process's";
+    number "uid" = "": "the user's number for the server; empty: this process's";
+    number "gid" = "": "the group's number for the server; empty: this process's";
     number "nfsport" = "": "the server's port, as behind its name; empty: 2049 (version 4), asked for (version 3)";
     number "mountport" = "": "the port of the server's mount daemon (version 3); empty: asked for";
     number "timeout" = "60": "seconds after which a request without an answer is an error";

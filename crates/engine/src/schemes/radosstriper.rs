@@ -81,7 +81,7 @@ const CHOICES: &[Choice] = choices! {
     number "stripe_count" = "1": "objects that a file is spread over at a time";
     size "object_size" = "4M": "an object's size, a multiple of stripe_unit";
     text "calls" = "aio":
-        "aio: the library's asynchronous calls; threads: its blocking ones, a thread for each in flight";
+        "aio: the library's asynchronous calls; threads: its blocking ones, a thread for each outstanding one";
 };
 
 /// The layout in the URL's words.

@@ -206,7 +206,7 @@ impl Server {
         self.done(found, "look at", path)?;
         if !how.fresh && (found as u64) < file_bytes {
             let remedy = format!(
-                "the file has {found} bytes and the job needs {}: lay it out first",
+                "the file has {found} bytes and the job needs {}: prefill it first",
                 file_bytes
             );
             return Err(self

@@ -16,7 +16,7 @@ use crate::sys::smb::{Client, Libsmbclient, Listing, Login, Manner, Opened};
 use crate::volume::names::{Names, OpenAs, Operation, PathCalls, PathNames};
 use crate::volume::{Handle, Outcome, Space, Volume, VolumeError, is_chosen};
 
-const WORDS: &str = "a share of an SMB server through libsmbclient: a connection and a thread for each operation in flight";
+const WORDS: &str = "a share of an SMB server through libsmbclient: a connection and a thread for each outstanding operation";
 
 pub static SCHEME: Scheme = Scheme {
     example: "smb://user@host:445/share/directory?credentials=/etc/smb-credentials",
@@ -70,7 +70,7 @@ const CHOICES: &[Choice] = choices! {
 /// The password, where no file of credentials is named. It is never part of a URL.
 pub const PASSWORD_VARIABLE: &str = "LEADLINE_SMB_PASSWORD";
 const LINK: &str = "the server says that it lies in another directory, as what a link leads to does: look into it there";
-const UNKNOWN: &str = "the server does not number its files, so a link to elsewhere could not be told: remove it by hand";
+const UNKNOWN: &str = "the server does not number its files, so a link to elsewhere could not be seen: remove it by hand";
 const CREDENTIALS_BYTES_MAX: u64 = 64 << 10;
 
 /// A directory of a share, by one connection.
@@ -322,7 +322,7 @@ impl Volume for Share {
 
     fn notes(&self) -> Option<String> {
         Some(format!(
-            "smb: Samba {}; a connection of its own for each operation in flight; libsmbclient has no call that syncs \
+            "smb: Samba {}; a connection of its own for each outstanding operation; libsmbclient has no call that syncs \
              a file",
             lock(&self.client).version()
         ))

@@ -269,7 +269,7 @@ pub fn open_checked(
 pub fn check_size(name: &str, found_bytes: u64, file_bytes: u64) -> Outcome<()> {
     if found_bytes < file_bytes {
         let remedy = format!(
-            "the file has {found_bytes} bytes and the job needs {file_bytes}: lay it out first"
+            "the file has {found_bytes} bytes and the job needs {file_bytes}: prefill it first"
         );
         return Err(VolumeError::new(libc::ENODATA, "open", name).with_remedy(&remedy));
     }

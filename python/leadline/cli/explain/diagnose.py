@@ -76,7 +76,7 @@ def _print(one: TraceDiagnosed) -> None:
     if one.named:
         say(f"Costs it: {', '.join(f'{cause.finding.title} ({_share(cause)})' for cause in one.named)}.")
     else:
-        say("Nothing in its way of I/O costs a notable part of its time: no rule of traces holds.")
+        say("No I/O of it costs a notable part of its time: no rule of traces holds.")
     for cause in one.named:
         _print_trace_cause(cause)
     for cause in one.behind[:2]:
