@@ -57,3 +57,11 @@ def test_the_list_of_verbs_and_the_verbs_own_help_agree() -> None:
         assert command is not None
         if command.short_help:
             assert command.short_help == listed[name]
+
+
+@pytest.mark.parametrize("name", EVERY)
+@pytest.mark.parametrize("width", [60, 80, 100])
+def test_no_line_of_help_ends_within_a_name(name: str, width: int) -> None:
+    text = EVERY[name].get_help(click.Context(EVERY[name], info_name=name, terminal_width=width))
+    assert [line for line in text.splitlines() if re.search(r"[\w/]-$", line)] == []
+    assert "\u2011" not in text

@@ -11,6 +11,7 @@ import importlib
 import os
 import sys
 import traceback
+from collections.abc import Iterable
 
 import click
 
@@ -94,6 +95,28 @@ _SECTIONS: tuple[tuple[str, str, tuple[tuple[str, str], ...]], ...] = (
         ),
     ),
 )
+
+
+class WholeWords(click.HelpFormatter):
+    """Help whose lines break at spaces alone: the name of a file keeps its hyphens together."""
+
+    _HYPHEN = "\u2011"  # at which no line breaks
+
+    def write(self, string: str) -> None:
+        """As click's, with plain hyphens again."""
+        super().write(string.replace(self._HYPHEN, "-"))
+
+    def write_text(self, text: str) -> None:
+        """As click's, without a break at a hyphen."""
+        super().write_text(text.replace("-", self._HYPHEN))
+
+    def write_dl(self, rows: Iterable[tuple[str, str]], col_max: int = 30, col_spacing: int = 2) -> None:
+        """As click's, without a break at a hyphen."""
+        whole = [(first, second.replace("-", self._HYPHEN)) for first, second in rows]
+        super().write_dl(whole, col_max, col_spacing)
+
+
+click.Context.formatter_class = WholeWords
 
 
 class Verbs(click.Group):

@@ -140,6 +140,13 @@ def complete_result(_context: click.Context, _parameter: click.Parameter, begun:
     return [CompletionItem(begun, type="dir"), *_items(sorted(found), begun)]
 
 
+def complete_lab(_context: click.Context, _parameter: click.Parameter, begun: str) -> list[CompletionItem]:
+    """Names of the labs of this account."""
+    from leadline.lab.registry import directories
+
+    return _items(directories(os.environ), begun)
+
+
 def _items(names: Iterable[str], begun: str) -> list[CompletionItem]:
     from click.shell_completion import CompletionItem
 
@@ -196,7 +203,7 @@ def name_argument(*, former: str = "") -> Callable[[_Decorated], _Decorated]:
     def add(function: _Decorated) -> _Decorated:
         if former:
             function = click.option(former, "former_name", default="", hidden=True)(function)
-        return click.argument("name", required=False, default="")(function)
+        return click.argument("name", required=False, default="", shell_complete=complete_lab)(function)
 
     return add
 
