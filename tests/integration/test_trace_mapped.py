@@ -81,9 +81,9 @@ def test_a_mapped_file_is_named_with_its_size_and_makes_it_doubtful(
     assert mapped["write_mappings"] == (1 if how == "writes" else 0)
     assert found["trace"]["copies"][0]["faults_major"] >= faults > 0
     screen = " ".join(leadline("show", str(out)).stdout.split())
-    assert f"{data} was mapped into memory (32 MiB in 1 mapping): what was read" in screen
-    assert "through it is in no figure of bytes; how long its page faults took is not known" in screen
-    assert "bound by computing" not in screen.lower()
+    assert f"{data} was mapped into memory (32 MiB in 1 mapping): totals of bytes" in screen
+    assert "lack what was read through it; the time of its page faults is unknown" in screen
+    assert "computing is the bottleneck" not in screen.lower()
 
 
 def test_a_mapping_that_is_small_beside_what_calls_moved_casts_no_doubt(

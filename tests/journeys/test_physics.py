@@ -135,7 +135,7 @@ def test_mapped_bytes_are_named(step: Step, work: Path) -> None:
     screen = first_screen(step("physics-mapped-show", "show", str(work / "m")))
     assert "DOUBTFUL" in screen
     assert re.search(r"events-0.{0,80}mapped", screen), screen
-    assert "bound by computing" not in screen
+    assert "computing is the bottleneck" not in screen
 
 
 def test_a_killed_worker_lives_until_it_was_killed(step: Step, work: Path) -> None:
@@ -176,7 +176,7 @@ def test_the_study_of_the_program_answers_and_its_bytes_are_those_of_wc(
         read = cell["metrics"]["bytes_read"]["value"]
         assert read is None or data <= read <= data + _MODULES, cell["id"]
     for one in found["statements"]:
-        for times in re.findall(r"takes ([\d.]+) times as long", one["text"]):
+        for times in re.findall(r"takes ([\d.]+)x as long", one["text"]):
             assert 0.5 < float(times) < 4, one["text"]
 
 

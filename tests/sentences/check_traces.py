@@ -174,7 +174,7 @@ def trace_time(said: Said) -> None:
         stands_for(head["base"], time)
     elif head[5]:
         assert abs(time / sum(walls) - 1) <= 0.051, "shares are of another time than that of the run"
-    if head[6] and "not known" in head[6]:
+    if head[6] and "unknown" in head[6]:
         assert note(said)["extra"]["call_cost_s"] is None
     elif head[6]:
         assert sum(io.values()) < 0.0005 * len(_KINDS) * time, said.text
@@ -389,7 +389,7 @@ def overlapped(said: Said) -> None:
 
 @checks("trace_more_findings")
 def more_findings(said: Said) -> None:
-    found = said.match(r"(?P<count>\d+) smaller findings? stands? in the report\.")
+    found = said.match(r"(?P<count>\d+) smaller findings? (?:is|are) in the report\.")
     assert int(found["count"]) > 0
 
 

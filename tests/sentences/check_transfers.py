@@ -77,7 +77,7 @@ def transfer_ended_together(said: Said) -> None:
 def transfer_bursts(said: Said) -> None:
     part = said.match(
         rf"{_NAME}: acks of (?P<all>\d+) streams come in bursts at the same moments: their number in"
-        rf" (?P<bin>{_TIME}) varies (?P<times>[\d,.]+) times as much as that of independent streams, in"
+        rf" (?P<bin>{_TIME}) varies (?P<times>[\d,.]+)x as much as that of independent streams, in"
         r" (?P<trial>t\d+)(?:; so in \d+ of (?P<trials>\d+) trials)?\."
     )
     streams = _by_stream(_acks(said, part["trial"]))
@@ -113,7 +113,7 @@ def transfer_acks_late(said: Said) -> None:
 
 @checks("transfer_acks_lost")
 def transfer_acks_lost(said: Said) -> None:
-    part = said.match(rf"{_NAME}: (?P<lost>[\d,]+) acks of (?P<all>[\d,]+) were beyond what a trial keeps.*")
+    part = said.match(rf"{_NAME}: (?P<lost>[\d,]+) acks of (?P<all>[\d,]+) exceeded what a trial stores\..*")
     own = [read_acks(said.result, row.trial) for row in said.complete(said.statement.cells[0])]
     lost = sum(one.lost for one in own if one)
     kept = sum(len(one) for one in own if one and one.lost)

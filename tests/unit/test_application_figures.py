@@ -245,11 +245,11 @@ def test_run_times_of_one_target_are_said_with_their_intervals() -> None:
     (text,) = (s.text for s in grown({1: times, 2: [900.0] * 4}, 8, 0.3, 0.3) if s.says == "copies_took")
     mean = statistics.geometric_mean(times)
     assert f"{units.format_duration(mean)} with one copy" in text
-    assert re.search(r"with one copy \(interval 1[0-9] minutes .* to 1[0-9] minutes .*, 4 blocks\)", text)
+    assert re.search(r"with one copy \(95 % CI 1[0-9] minutes .* to 1[0-9] minutes .*, 4 blocks\)", text)
     (one,) = (s.text for s in grown({1: [800.0]}, 8, 0.3, 0.3) if s.says == "copies_took")
-    assert "(no interval: 1 block)" in one
+    assert "(1 block: no CI)" in one
     (wide,) = (s.text for s in grown({1: [800.0, 90.0]}, 8, 0.3, 0.3) if s.says == "copies_took")
-    assert "(2 blocks give no useful interval)" in wide
+    assert "(2 blocks: too noisy for a CI)" in wide
 
 
 def growth_of(times: Mapping[int, float | Sequence[float]], cpus: int = 8) -> str:
@@ -260,12 +260,12 @@ def growth_of(times: Mapping[int, float | Sequence[float]], cpus: int = 8) -> st
 def test_growth_with_copies_is_said_with_the_work_done_and_its_interval() -> None:
     text = growth_of({1: [800, 810, 790, 805], 8: [1600, 1625, 1590, 1605]})
     ratio = math.prod([1600 / 800, 1625 / 810, 1590 / 790, 1605 / 805]) ** 0.25
-    assert f"takes {ratio:.2f} times as long as with one copy" in text
-    assert f"{8 / ratio:.2f} times the work" in text
-    bounds = [float(one) for one in re.findall(r"interval of their ratio ([0-9.]+) to ([0-9.]+)", text)[0]]
-    assert bounds[0] < ratio < bounds[1]
-    work = [float(one) for one in re.findall(r"work in that time \(([0-9.]+) to ([0-9.]+)\)", text)[0]]
-    assert work == pytest.approx([8 / bounds[1], 8 / bounds[0]], rel=0.01)
+    assert f"takes {units.format_times(ratio)} as long as with one copy" in text
+    assert f"{units.format_times(8 / ratio)} the throughput" in text
+    bounds = [float(one) for one in re.findall(r"% CI ([0-9.]+) to ([0-9.]+)", text)[0]]
+    assert bounds[0] * 0.99 < ratio < bounds[1] * 1.01
+    work = [float(one) for one in re.findall(r"throughput \(CI ([0-9.]+) to ([0-9.]+)\)", text)[0]]
+    assert work == pytest.approx([8 / bounds[1], 8 / bounds[0]], rel=0.03)
     assert "4 blocks" in text
 
 
@@ -273,9 +273,9 @@ def test_growth_that_blocks_do_not_tell_is_undecided_and_no_work_is_claimed() ->
     """Four copies on two CPUs were said to take 0.849 times as long and to do 4.71 times the work."""
     text = growth_of({1: [10.0, 14.0, 7.0], 2: [9, 12, 8], 4: [6.0, 11.0, 9.1]}, cpus=2)
     assert "inconclusive" in text
-    assert "interval" in text
-    assert "times the work" not in text
-    assert "times as long" not in text.replace("times as long by its blocks", "")
+    assert "CI" in text
+    assert "the throughput" not in text
+    assert "x as long" not in text
     one_block = growth_of({1: [10.0], 4: [8.49]})
     assert "inconclusive" in one_block
     assert "4.71" not in one_block
@@ -283,8 +283,8 @@ def test_growth_that_blocks_do_not_tell_is_undecided_and_no_work_is_claimed() ->
 
 def test_growth_of_nothing_is_the_same_within_the_margin() -> None:
     text = growth_of({1: [10.0, 10.01, 10.0, 10.02], 4: [10.01, 10.0, 10.02, 10.0]})
-    assert "as long as with one copy, within 5%" in text
-    assert "4.00 times the work" in text
+    assert "as long as with one copy, within 5 %" in text
+    assert "4.0x the throughput" in text
 
 
 def models_of(times: Mapping[int, float], cpus: int) -> tuple[list[str], object]:
@@ -308,7 +308,7 @@ def test_a_model_is_called_one_and_reported_only_where_it_holds() -> None:
     (text,), (model,) = models_of(fits, cpus=4)  # type: ignore[misc]
     assert "a model and no measurement" in text
     assert "C = 9.00 s" in text
-    assert "off by up to 0.0%" in text
+    assert "off by up to 0.0 %" in text
     assert model["fitted_to"] == (1, 2, 4)
     assert models_of({**fits, 8: 60.0}, cpus=4) == ([], [])
     assert models_of({**fits, 2: 17.0}, cpus=4) == ([], [])  # nor does it hold where it was fitted

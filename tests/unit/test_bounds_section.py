@@ -118,7 +118,7 @@ def test_every_report_has_the_line_the_picture_and_the_evidence() -> None:
     page = render(findings, "html")
     assert 'data-chart="places-0"' in page
     assert '<details class="part" id="bounds">' in page
-    assert "this bounds it" in page
+    assert "bottleneck" in page
     found = json.loads(render(findings, "json"))["bounds"]["cells"][0]
     assert found["named"][0]["cause"] == "link_full"
     (marked,) = [part for part in found["places"] if part["bounds"]]

@@ -62,7 +62,7 @@ def test_threads_become_numjobs_and_their_imbalance_is_said() -> None:
     rows = [moved("pread64", n * 4096, 4096, thread=1 if n < 30 else 2) for n in range(40)]
     found = nearest(*rows)
     assert (found.numjobs, found.busiest_thread_share) == (2, 0.75)
-    assert "the busiest did 75%" in to_fio_job(found, "x")
+    assert "the busiest did 75 %" in to_fio_job(found, "x")
 
 
 def test_a_trace_without_data_has_no_such_job() -> None:

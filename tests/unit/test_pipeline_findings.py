@@ -140,7 +140,7 @@ def test_what_a_clients_cache_served_to_stages_is_invalid_as_of_any_other_work()
     """99.5 % came out of the client's cache, and the cell was DOUBTFUL for something else."""
     state, evidence = codes_of(FUSE, 2 * MIB)["cached_reads"]
     assert state == "INVALID"
-    assert evidence.startswith("6 MiB came over the wire for 1.17 GiB read: 99%") or "100%" in evidence
+    assert evidence.startswith("6 MiB came over the wire for 1.17 GiB read: 99 %") or "100 %" in evidence
     assert codes_of(FUSE, 320 * MIB)["cached_reads"][0] == "DOUBTFUL"
     assert "cached_reads" not in codes_of(FUSE, 395 * MIB)
     same = judge(
@@ -226,9 +226,9 @@ def test_the_comparison_has_each_operation_by_target_and_its_ratio_to_the_first(
 
 def test_words_name_what_differs_with_its_interval_and_what_does_not() -> None:
     text = said(two_targets())
-    assert "fuse against kernel: the whole is 53.0 s longer" in text
+    assert "fuse compared with kernel: the whole is 53.0 s longer" in text
     assert "ingest is 53.0 s longer (" in text
-    assert "encode is not told apart" in text
+    assert "encode is not significantly different" in text
 
 
 # Of ten stages three take longer on the mount; the link takes 7 to 20 ms there against 0.25 to 0.57.
@@ -322,7 +322,7 @@ def test_without_a_trace_nothing_is_said_of_calls_and_with_one_block_there_is_no
     assert found.calls_longer is None
     text = pipeline_answer(made[0], (found,)).text
     assert "calls on its files were not traced" in text
-    assert "one block gives no interval" in text
+    assert "1 block: no CI" in text
     assert "stages are not significantly different" in text
 
 
@@ -357,8 +357,8 @@ def test_times_of_stages_add_up_also_as_means_of_a_cell() -> None:
 
 def test_an_encode_is_called_bound_by_cpu_and_an_ingest_by_its_calls() -> None:
     text = said(two_targets())
-    assert "kernel: encode is bound by CPU." in text
-    assert "fuse: ingest is bound by reading, writing and metadata." in text
+    assert "kernel: the bottleneck of encode is CPU." in text
+    assert "fuse: the bottleneck of ingest is reading, writing and metadata." in text
 
 
 def test_a_stage_that_waits_for_nothing_here_is_called_neither() -> None:
@@ -367,7 +367,7 @@ def test_a_stage_that_waits_for_nothing_here_is_called_neither() -> None:
 
 
 def test_a_stage_on_a_host_that_is_busy_with_something_else_is_said_to_wait_for_its_cpus() -> None:
-    assert "encode is bound by CPUs that were busy with something else" in said(
+    assert "the bottleneck of encode is CPUs that other processes keep busy" in said(
         one_trial(stage_row("a1", 1, "encode", 0, 10, cpu_user_ns=4 * 10**9, host_busy_share=0.99))
     )
 
@@ -384,7 +384,7 @@ def test_several_passes_and_enlarging_are_said_and_marked() -> None:
     twice = stage_row("a1", 1, "inspect", 0, 10, passes=2.0)
     wide = stage_row("a1", 2, "encode", 10, 20, enlarges=True)
     made = one_trial(twice, wide)
-    assert "inspect reads its input 2.00 times over" in said(made)
+    assert "inspect reads its input 2.00 times" in said(made)
     assert "larger picture than the source has (1920 wide)" in said(made)
     assert [row.keys[0] for row in table(made, "comparison").rows][:2] == ["inspect", "encode (enlarges)"]
 

@@ -198,7 +198,7 @@ def test_two_traces_compare_as_ratios_without_intervals(tmp_path: Path) -> None:
     assert [one.value for one in found["wall_throughput"].values] == [4096 / 2, 4096 / 3]
     assert [one.unit for one in found["bytes_read"].values] == ["B", "B"]
     assert all(
-        item.low is None and "without an interval" in (item.assumption or "") for item in found.values()
+        item.low is None and "without a CI" in (item.assumption or "") for item in found.values()
     )
 
 

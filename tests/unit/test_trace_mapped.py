@@ -37,9 +37,8 @@ def test_a_large_mapping_is_named_first_and_makes_it_doubtful(tmp_path: Path) ->
     findings = found(tmp_path, mapping(), read=34_000)
     assert [code.code for code in findings.cells[0].validity.codes] == ["mapped_files"]
     assert findings.statements[0].text == (
-        "/data/0 was mapped into memory (32 MiB in 1 mapping): what was read through it is in no figure of"
-        " bytes; how long its page faults took is not known, and counts as time outside of"
-        " file calls."
+        "/data/0 was mapped into memory (32 MiB in 1 mapping): totals of bytes lack what was read through"
+        " it; the time of its page faults is unknown, and counts as time outside of file calls."
     )
 
 
@@ -90,7 +89,7 @@ def test_only_cpu_time_says_that_a_program_computes(
     create_trace_result(tmp_path / "r", {"t0001": content}, title="p", details={}, now_ns=clock())
     statements = build_findings(open_result(tmp_path / "r")).statements
     assert ("rule_bound_by_compute" in [one.says for one in statements]) is computes
-    assert any("bound by computing" in one.text.lower() for one in statements) is computes
+    assert any("computing is the bottleneck" in one.text.lower() for one in statements) is computes
 
 
 def test_mapped_files_are_in_no_redacted_report(tmp_path: Path) -> None:

@@ -200,8 +200,8 @@ def test_small_files_that_are_read_whole_at_once_have_no_reads_for_their_ends() 
 @pytest.mark.parametrize(
     ("empty_reads", "brought"),
     [
-        pytest.param(1, "60 of 120 reads brought nothing", id="counted"),
-        pytest.param(None, "60 of 120 reads brought at most 100 B", id="not counted, as by Darshan"),
+        pytest.param(1, "60 of 120 reads returned nothing", id="counted"),
+        pytest.param(None, "60 of 120 reads returned at most 100 B", id="not counted, as by Darshan"),
         pytest.param(0, "", id="small reads that brought something"),
     ],
 )

@@ -74,14 +74,14 @@ def test_cpus_that_others_use(share: float | None, fires: bool) -> None:
     found = evidence(check(other_cpu_share=share, sources='{"busiest_other": "make (process 9)"}'))
     assert ("other_load" in found) is fires
     assert not fires or found["other_load"].startswith(
-        "others used 26% of this host's CPUs, most of it make (process 9) in t0003 (3 of 3 trials)"
+        "other processes used 26 % of this host's CPUs, most of it make (process 9) in t0003 (3 of 3 trials)"
     )
 
 
 def test_redaction_hides_whose_process_it_was() -> None:
-    text = "others used 50% of this host's CPUs, most of it acme-trader (process 4711) in t0001"
+    text = "other processes used 50 % of this host's CPUs, most of it acme-trader (process 4711) in t0001"
     cleaned = redacted(replace(small(), about=text))
-    assert cleaned.about == "others used 50% of this host's CPUs, most of it <process> in t0001"
+    assert cleaned.about == "other processes used 50 % of this host's CPUs, most of it <process> in t0001"
 
 
 @pytest.mark.parametrize(("device", "fires"), [(120, False), (160, True)])
@@ -125,7 +125,7 @@ def test_another_client_of_the_cluster() -> None:
     quiet = evidence(check(**CEPH, target={"access": "ceph-fuse"}))
     assert "other_load" not in quiet
     busy = evidence(check(**{**CEPH, "osd_written_bytes": 50 * MIB}, target={"access": "ceph-fuse"}))
-    assert "96% of what was written to the OSDs was not this run's" in busy["other_load"]
+    assert "96 % of what was written to the OSDs was not this run's" in busy["other_load"]
 
 
 def test_traffic_of_others_on_the_way_to_the_servers() -> None:

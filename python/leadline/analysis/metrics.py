@@ -96,7 +96,7 @@ def wire_bytes(trial: TrialRow) -> tuple[int | None, str]:
         why = json.loads(trial.reasons)
         return None, next((str(why[name]) for name in _WIRE if name in why), "not observable")
     sources: Mapping[str, str] = json.loads(trial.sources)
-    if "both directions in each figure" in sources.get(_WIRE[0], ""):
+    if "both directions in each value" in sources.get(_WIRE[0], ""):
         return None, "servers are on this host: loopback carries what they send each other, too"
     return trial.wire_sent_bytes + trial.wire_received_bytes, ""
 

@@ -73,7 +73,7 @@ def comparison_notes(comparisons: Sequence[Comparison]) -> list[str]:
     every = [note for item in comparisons for note in (item.assumption, item.correction) if note]
     bounded = any(item.low is not None for item in comparisons)
     if bounded and not any(item.correction for item in comparisons):
-        every.append("intervals have 95 % confidence")
+        every.append("CIs have 95 % confidence")
     return list(dict.fromkeys(every))
 
 

@@ -71,7 +71,7 @@ RESTS = ("compute", "wait", "rest")
 OVERLAPPED = "I/O overlapped: what was computed meanwhile is not known"
 NO_CPU_TIME = "CPU time was not recorded: what was no call on a file may be computing or waiting"
 UNDATED = "the log has no times: strace ran without -ttt"
-UNSEEN = "requests were made that the trace does not see: its notes say which"
+UNSEEN = "the trace lacks some requests: see its notes"
 # Notes of processes whose requests were under way while they did something else.
 _BESIDE = ("asynchronous I/O", "io_uring", "io_submit")
 MPI_IO = "MPI-IO"

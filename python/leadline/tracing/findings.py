@@ -139,7 +139,7 @@ def _share(item: TraceFinding, view: TraceView) -> float | None:
     return min(item.cost_s / view.whole.base_s, 1.0) if view.whole.base_s > 0 else None
 
 
-_ALONE = "one trial of each: a ratio without an interval, so that no verdict is given"
+_ALONE = "one trial of each: a ratio without a CI, so there is no verdict"
 
 
 def compare_traces(

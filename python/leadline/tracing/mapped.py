@@ -217,8 +217,8 @@ def mapped_words(found: Mapped, counts_as: str = "") -> str:
     majors = found.faults_major
     faults = "" if majors is None else f"; {majors:,} page faults of the whole command had to read"
     return (
-        f"{which}: what was {how} through {it} is in no figure of bytes; how long {its} page faults took is"
-        f" not known{time}{faults}"
+        f"{which}: totals of bytes lack what was {how} through {it}; the time of {its} page faults is"
+        f" unknown{time}{faults}"
     )
 
 

@@ -115,7 +115,7 @@ def _losses(view: TraceView) -> Iterator[Statement]:
     if not view.processes:
         yield Statement(
             "caution",
-            "Nothing of the command was recorded: no figure below says that it did no I/O.",
+            "Nothing of the command was recorded. That does not mean that it did no I/O.",
             view.warnings,
             says="trace_empty",
         )
@@ -127,7 +127,7 @@ def _losses(view: TraceView) -> Iterator[Statement]:
             "caution", f"{total:,} records were lost; {lost_words(view.lost)}.", kinds, says="trace_lost"
         )
     if view.unseen:
-        text = "The kernel counted other bytes than were recorded: totals, times and files do not hold them."
+        text = "The kernel counted other bytes than were recorded. Totals, times and files lack them."
         yield Statement("caution", text, (unseen_words(view.unseen),), says="trace_unseen")
     for text in view.warnings:
         yield Statement("caution", text, says="trace_warning")
@@ -163,11 +163,11 @@ def time_words(view: TraceView) -> str:
     known = [value for value in whole.seconds.values() if value is not None]
     if not known:
         why = "the log does not tell them from strace's own" if whole.slowed else "the trace does not say"
-        return f"{who}; how long its I/O took is not known: {why}."
+        return f"{who}; the time of its I/O is unknown: {why}."
     shares = {kind: getattr(whole, kind) for kind in KINDS}
     if all(share is None for share in shares.values()):
         spent = units.format_duration(sum(known))
-        return f"{who}; its calls took {spent} of all processes' time, of which no share is known."
+        return f"{who}; its calls took {spent} of all processes' time. Its share of the run is unknown."
     parts = [
         f"{units.format_percent(share)} {WORDS[kind]}"
         for kind, share in shares.items()
@@ -340,8 +340,8 @@ def _cautions(view: TraceView) -> Iterator[Statement]:
     if view.whole.overlapped:
         yield Statement(
             "caution",
-            "I/O overlapped: threads were in it for longer than their process lived, or requests were under"
-            " way beside the program (asynchronous I/O). How much was computed meanwhile is not known.",
+            "I/O overlapped: threads spent more time in it than their process lived, or requests ran at the"
+            " same time as the program (asynchronous I/O). How much it computed meanwhile is unknown.",
             says="trace_overlapped",
         )
     elif view.whole.rest is not None:
@@ -351,5 +351,5 @@ def _cautions(view: TraceView) -> Iterator[Statement]:
         yield Statement("caution", text, (_base(view),), says="trace_remainder")
     more = len(view.findings) - len(said(view))
     if more:
-        text = f"{_count(more, 'smaller finding stands', 'smaller findings stand')} in the report."
+        text = f"{_count(more, 'smaller finding is', 'smaller findings are')} in the report."
         yield Statement("caution", text, says="trace_more_findings")

@@ -187,8 +187,7 @@ def _share_json(share: Share) -> dict[str, Any]:
 
 
 _ESTIMATES = (
-    "Each cost is an estimate, made as it says, and never more than the time that was measured. They overlap:"
-    " do not add them."
+    "Each cost is an estimate with its method, and at most the measured time. Costs overlap: do not add them."
 )
 _REMAINDER = (
     "Computing is CPU time outside of file calls, waiting is time off the CPU there. Definitions:"

@@ -20,7 +20,7 @@ from leadline.tracing.tables import KINDS, ProcessRow, TraceTables, by_life, com
 # begins.
 CAUSES: Mapping[str, str] = {
     "page": "pages of mapped files and libraries",
-    "unseen": "file calls before or beside the tracer",
+    "unseen": "file calls that the tracer does not see",
     "asleep": "its own sleep",
     "lock": "locks",
     "peer": "other programs (pipes, sockets, children)",

@@ -91,7 +91,7 @@ def differences(base: TracedProgram, other: TracedProgram) -> Iterator[str]:
     if base.words and other.words and base.words != other.words:
         yield f"the commands differ: A ran `{shlex.join(base.words)}`, B ran `{shlex.join(other.words)}`"
     if not (base.words and other.words):
-        yield "a trace does not say which command it is of: whether both ran the same is not known"
+        yield "a trace does not name its command, so whether both ran the same is unknown"
     elif not (base.files and other.files):
         yield "a trace does not keep which file its program was: whether both are of one version is not known"
     for first, second in zip(base.files, other.files, strict=False):

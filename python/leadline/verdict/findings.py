@@ -417,7 +417,7 @@ def _cluster(trials: Sequence[TrialRow]) -> dict[str, str]:
                 "flags": ", ".join(state["flags"]) if state["flags"] else "none",
             }
             if state["used_share"] is not None:
-                facts["used"] = f"{state['used_share']:.1%}"
+                facts["used"] = f"{100 * state['used_share']:.1f} %"
             return facts
     return {}
 
@@ -435,7 +435,7 @@ def _itself(result: Result, read: Material) -> dict[str, str]:
     cpu = [trial.observer_cpu_ns for trial in trials if trial.observer_cpu_ns is not None]
     seconds = sum(trial.ramp_ns + trial.measured_ns for trial in trials) / 1e9
     if cpu and seconds > 0:
-        found["observers"] = f"{sum(cpu) / 1e9 / seconds:.2%} of one CPU during trials"
+        found["observers"] = f"{100 * (sum(cpu) / 1e9 / seconds):.2f} % of one CPU during trials"
     if read.taken is not None:
         found["time"] = messages.time_words(read.taken)
     return found

@@ -341,7 +341,7 @@ def _rows(figures: Sequence[HostFigures], state: State) -> Iterator[tuple[str | 
             one.cell if state == "VALID" else f"{one.cell} ({state})",
             f"{one.host} *" if one.away is not None and is_straggler(one.away) else one.host,
             "-" if one.rate is None else format_quantity(one.rate, one.unit),
-            "-" if one.share is None else f"{one.share:.1%}",
+            "-" if one.share is None else f"{100 * one.share:.1f} %",
             _away_words(one.away),
             "-" if one.p99_ns is None else format_latency(one.p99_ns),
             _time(one.begins_ns),
@@ -380,7 +380,7 @@ def _charts(found: Mapping[str, Sequence[HostFigures]]) -> Iterator[Chart]:
         steps = Counter(round(one.away.ratio / _BIN) for one in figures if one.away is not None)
         if steps:
             names = range(min(steps), max(steps) + 1)
-            counts = tuple((f"{step * _BIN:.0%}", steps[step]) for step in names)
+            counts = tuple((f"{100 * (step * _BIN):.0f} %", steps[step]) for step in names)
             if len(counts) > 60:  # one that hardly moved: the empty steps before the others say nothing
                 counts = tuple((name, count) for name, count in counts if count)
             yield CountBars(f"hosts-{cell}", cell, "hosts", "reading", counts)

@@ -59,7 +59,7 @@ def operations(stations: Sequence[Station], in_flight: int) -> ModelSaid:
             in_flight / bound,
             in_flight / rate,
             "s",
-            f"{in_flight} in flight / operations; of it {shares}",
+            f"queue depth {in_flight} / operations; {shares}",
         ),
     ]
     if slowest is not None:
@@ -67,7 +67,7 @@ def operations(stations: Sequence[Station], in_flight: int) -> ModelSaid:
         words = (
             f"{format_latency(alone_s * 1e9)} / {format_latency(_demand_s(slowest) * 1e9)}, {slowest.name}"
         )
-        found.append(exactly("in flight from which it is full", knee, "", words))
+        found.append(exactly("queue depth from which it is full", knee, "", words))
     return ModelSaid(
         tuple(found),
         "Little 1961; mean value analysis, Reiser and Lavenberg 1980; bounds, Denning and Buzen 1978",

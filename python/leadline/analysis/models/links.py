@@ -55,7 +55,7 @@ def aggregate(
     return ModelSaid(
         tuple(found),
         "Ceph's documentation, Architecture: who sends which parts to whom; a tree of switches",
-        "An upper bound: processors, devices and what is in flight may be less. Recovery, and traffic that"
+        "An upper bound: processors, devices and the queue depth may allow less. Recovery, and traffic that"
         " is not the clients', come on top.",
     )
 

@@ -82,9 +82,9 @@ def _said(stream: Stream, cases: list[tuple[int, float]]) -> ModelSaid:
     return ModelSaid(
         (
             Computed("rate of the stream", min(rates), max(rates), "B/s", formula),
-            exactly("in flight", held, "B", "requests x buffer"),
+            exactly("outstanding", held, "B", "requests x buffer"),
         ),
-        "Little's law (Operations Research 9, 1961); objects of a request are written side by side",
+        "Little's law (Operations Research 9, 1961); the objects of a request are written in parallel",
         "Where devices or processors are saturated, requests wait for each other and each takes longer: then"
         " it is an upper bound.",
     )
@@ -160,7 +160,7 @@ def costs(write_bytes: int, protection: Protection, unit_bytes: int = STRIPE_UNI
     found = [
         exactly("between OSDs, of each byte, whole stripes", back, "x", _between(protection)),
         exactly("stored, of each byte", stored, "x", _stored(write_bytes, protection, unit_bytes)),
-        exactly("writes of devices", protection.shards, "x", "one a copy or shard, beside the stores' logs"),
+        exactly("writes of devices", protection.shards, "x", "one a copy or shard, next to the stores' logs"),
     ]
     if protection.k is not None:
         reads = partial_reads(write_bytes, protection.k, unit_bytes)
@@ -237,7 +237,7 @@ def partial_reads(write_bytes: int, k: int, unit_bytes: int) -> float:
 
 def _between(protection: Protection) -> str:
     if protection.copies is not None:
-        return f"{protection.copies} - 1 copies"
+        return f"({protection.copies} - 1) copies"
     return f"({protection.k} + {protection.m} - 1) / {protection.k}"
 
 

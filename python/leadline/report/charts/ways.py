@@ -177,7 +177,7 @@ def _place_row(place: int, part: PlaceUse) -> dict[str, Any]:
     if part.use is not None:
         number = f"{100 * part.use:.0f} %"
     waits = fmt.printable(part.waits) if part.waits != number else ""
-    said = [words for words in (number, waits, "this bounds it" if part.bounds else "") if words]
+    said = [words for words in (number, waits, "bottleneck" if part.bounds else "") if words]
     return {
         "top": place + _TOP,
         "end": place + _END,
@@ -191,7 +191,7 @@ def _place_row(place: int, part: PlaceUse) -> dict[str, Any]:
         "use": min(part.use or 0.0, 1.0),
         "seen": part.use is not None,
         "framed": part.can_be_full,
-        "number": f"{number}  \u25c0 bounds it".strip() if part.bounds else number,
+        "number": f"{number}  \u25c0 bottleneck".strip() if part.bounds else number,
         "waits": waits if len(waits) <= _LETTERS else f"{waits[: _LETTERS - 1]}\u2026",
         "bounds": part.bounds,
         "tip": f"{part.place}, {part.what}: {', '.join(said)}",

@@ -229,7 +229,7 @@ def _metric_figure(text: _Text, name: str, quantity: Quantity, labels: Mapping[s
     bounds = {"value": quantity.value, "low": quantity.low, "high": quantity.high}
     for bound, value in bounds.items():
         if value is not None and math.isfinite(value):
-            words = f"{name}: geometric mean over blocks and its 95 % interval (label bound)"
+            words = f"{name}: geometric mean over blocks and its 95 % CI (label bound)"
             text.add(family, unit, words, MetricSample({**labels, "bound": bound}, value * factor))
 
 
@@ -251,7 +251,7 @@ def regression_openmetrics(found: Regression) -> str:
         bounds = {"value": check.ratio, "low": check.low, "high": check.high}
         for bound, value in bounds.items() if check.passed not in ("invalid", "missing") else ():
             if value is not None and math.isfinite(value):
-                words = "new result over baseline, and its 95 % interval (label bound)"
+                words = "new result over baseline, and its 95 % CI (label bound)"
                 text.add(
                     "leadline_gate_ratio", "ratio", words, MetricSample({**labels, "bound": bound}, value)
                 )

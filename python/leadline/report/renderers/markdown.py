@@ -105,7 +105,7 @@ def _key_tables(findings: Findings) -> str:
                 for part in (item.text, item.spread or item.reason)
             ]
             rows.append([markdown_text(row.cell.work), state_words(row.cell.validity.state), *numbers])
-        note = "\n\nLatency of mixed works: of their reads." if tables.mixed_latency(data) else ""
+        note = "\n\nLatency of mixed workloads: of their reads." if tables.mixed_latency(data) else ""
         table = texts.markdown_table(headings, set(range(2, len(headings))), rows)
         parts.append(f"## {markdown_text(target)}{words}\n\n{table}{note}")
     return "\n\n".join(parts)

@@ -243,7 +243,7 @@ def _meaning(findings: Findings, *, judged: bool) -> str:
     if findings.frame.meaning:
         return findings.frame.meaning
     if findings.frame.borrowed is not None:
-        return "Published figures: nothing of them was measured here."
+        return "Published values: none of them was measured here."
     return _STATE_MEANINGS[findings.state] if judged else "Nothing was measured here: no validity is claimed."
 
 

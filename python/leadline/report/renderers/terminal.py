@@ -175,7 +175,7 @@ def _reasons(data: tables.KeyTable, console: Console) -> None:
     for reason, places in found.items():
         console.print(terminal_text(f"  {fmt.NO_VALUE} {reason}: {_some(places)}", "dim"))
     if tables.mixed_latency(data):
-        console.print(terminal_text("  latency of mixed works: of their reads", "dim"))
+        console.print(terminal_text("  latency of mixed workloads: of their reads", "dim"))
 
 
 def _some(places: list[str]) -> str:
@@ -310,7 +310,7 @@ def general_steps(findings: Findings) -> tuple[str, ...]:
     states = tables.states_of(findings)
     usable = [item for item in findings.comparisons if tables.comparison_state(item, states) in _USABLE]
     if any(item.verdict == "undecided" and item.ratio is not None for item in usable):
-        steps.append("Some comparisons are inconclusive: narrow their intervals (--blocks N, or --until 3%).")
+        steps.append("Some comparisons are inconclusive: narrow their CIs (--blocks N, or --until 3%).")
     return tuple(steps)
 
 

@@ -115,7 +115,7 @@ def require_library() -> None:
     if find_spec("darshan") is None:
         raise UsageError(
             "PyDarshan, which reads Darshan's logs, is not installed",
-            "install it beside leadline: pip install 'leadline[darshan]'",
+            "install it with leadline: pip install 'leadline[darshan]'",
         )
 
 
@@ -439,7 +439,7 @@ def _warnings(logs: Sequence[DarshanLog]) -> list[str]:
         if partial:
             found.append(
                 f"{log.name} is PARTIAL: Darshan's memory was full, and its modules {', '.join(partial)} "
-                "left out files or accesses; every figure of theirs is a lower bound"
+                "left out files or accesses; all their values are lower bounds"
             )
         if not log.about["ended"]:
             found.append(f"{log.name} does not say when its job ended: the run time is not known")

@@ -249,7 +249,7 @@ def known_here(tables: TraceTables) -> TraceTables:
     try:
         names = in_fork(lambda doing: told(dotted, slowest, doing), "the files of the trace")
     except TargetError as error:
-        doubt = f"which files are FIFOs, and which names are of one file, could not be told: {error.message}"
+        doubt = f"FIFOs and names of one file are unknown: {error.message}"
         doubts = [*tables.extra.get("time_doubts", ()), doubt]
         return replace(tables, extra={**tables.extra, "time_doubts": doubts})
     return renamed(tables, names)

@@ -30,7 +30,7 @@ def _generator_saturated(case: Case) -> Iterator[Code]:
     kind = catalogue()["generator_saturated"]
     busy, trial = worst_trial(case.good, lambda row: row.busy_share_max)
     if busy >= kind.thresholds["busy_share"]:
-        yield kind.fire(f"a thread was on CPU {min(busy, 1):.0%} of the time in {trial}")
+        yield kind.fire(f"a thread was on CPU {100 * min(busy, 1):.0f} % of the time in {trial}")
     late_ms, trial = worst_trial(case.good, _own_late_ms)
     if late_ms >= kind.thresholds["own_late_ms"]:
         yield kind.fire(
@@ -48,7 +48,7 @@ def _host_cpu_saturated(case: Case) -> Iterator[Code]:
     kind = catalogue()["host_cpu_saturated"]
     busy, trial = worst_trial(case.good, lambda row: row.cpu_busy_share)
     if busy >= kind.thresholds["busy_share"] and case.facts.has_storage:
-        yield kind.fire(f"the host's CPUs were busy {busy:.0%} of the time in {trial}")
+        yield kind.fire(f"the host's CPUs were busy {100 * busy:.0f} % of the time in {trial}")
 
 
 def _throttled(case: Case) -> Iterator[Code]:
@@ -67,7 +67,7 @@ def _noisy_host(case: Case) -> Iterator[Code]:
     kind = catalogue()["noisy_host"]
     steal, trial = worst_trial(case.good, lambda row: row.cpu_steal_share)
     if steal >= kind.thresholds["steal_share"]:
-        yield kind.fire(f"{steal:.0%} of the CPUs' time was stolen in {trial}")
+        yield kind.fire(f"{100 * steal:.0f} % of the CPUs' time was stolen in {trial}")
 
 
 def _worker_stopped(case: Case) -> Iterator[Code]:
@@ -158,7 +158,7 @@ def _cluster_problems(state: Mapping[str, Any], *, degraded: bool) -> Iterator[t
     if full:
         yield "nearly_full", ", ".join(f"{code}: {text}" for code, text in full.items())
     elif used is not None and near is not None and used >= near:
-        yield "nearly_full", f"{used:.0%} used, nearfull at {near:.0%}"
+        yield "nearly_full", f"{100 * used:.0f} % used, nearfull at {100 * near:.0f} %"
 
 
 CLUSTER_RULES: tuple[Rule, ...] = (_cluster, _as_asked)
@@ -202,7 +202,7 @@ def _start_skew(case: Case) -> Iterator[Code]:
         clock = f", by clocks that are known to {_time(trial.clock_error_ns or 0)}"
         yield kind.fire(
             f"the {trial.hosts} hosts of {trial.trial} began within {_time(skew_ns)},"
-            f" {share:.1%} of the measured time{clock}",
+            f" {100 * share:.1f} % of the measured time{clock}",
             worse=invalid,
         )
 

@@ -44,7 +44,7 @@ def _cached_reads(case: Case) -> Iterator[Code]:
         if inside > catalogue()["cached_reads"].thresholds["share_osd"]:
             yield catalogue()["cached_reads"].fire(
                 f"the OSDs read {format_size(found.device)} from their stores for {format_size(found.osd)}"
-                f" that they sent: {inside:.0%} from their caches"
+                f" that they sent: {100 * inside:.0f} % from their caches"
             )
 
 
@@ -64,7 +64,7 @@ def _by_this_host(case: Case, found: Bytes) -> Code | None:
         return None
     return kind.fire(
         f"{format_size(value)} {words} for {format_size(found.application)} read:"
-        f" {cached:.0%} from a cache of this host{_together(found)}",
+        f" {100 * cached:.0f} % from a cache of this host{_together(found)}",
         worse=cached > kind.thresholds["share_invalid"],
     )
 
@@ -80,7 +80,7 @@ def _by_the_server(case: Case, found: Bytes) -> Iterator[Code]:
         if cached > kind.thresholds["share"]:
             yield kind.fire(
                 f"{format_size(found.osd)} came from the OSDs for {format_size(found.application)} read:"
-                f" {cached:.0%} from the gateway's cache{_together(found)}",
+                f" {100 * cached:.0f} % from the gateway's cache{_together(found)}",
                 worse=cached > kind.thresholds["share_invalid"],
             )
         return

@@ -69,7 +69,8 @@ def _cpu(_case: Case, trial: TrialRow, limits: _Limits) -> Iterator[tuple[float,
         busiest = json.loads(trial.sources).get("busiest_other")
         yield (
             share,
-            f"others used {share:.0%} of this host's CPUs{f', most of it {busiest}' if busiest else ''}",
+            f"other processes used {100 * share:.0f} % of this host's CPUs"
+            f"{f', most of it {busiest}' if busiest else ''}",
         )
 
 
@@ -147,7 +148,8 @@ def _judge(trial: TrialRow, seen: _Seen, limits: _Limits) -> Iterator[tuple[floa
         return
     yield (
         share,
-        f"{share:.0%} of what was {seen.words} was not this run's ({format_rate(seen.others / seconds)})",
+        f"{100 * share:.0f} % of what was {seen.words} was not this run's"
+        f" ({format_rate(seen.others / seconds)})",
     )
 
 

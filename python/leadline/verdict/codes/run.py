@@ -28,8 +28,8 @@ def _no_steady_state(case: Case) -> Iterator[Code]:
     else:
         seen = (
             f"the last {asked.windows} windows of {format_duration(asked.window / 1e9)} spread by"
-            f" {trial.steady_range:.1%} of their mean (at most {asked.range:.1%}) and their line"
-            f" of best fit moved by {trial.steady_slope:.1%} (at most {asked.slope:.1%})"
+            f" {100 * trial.steady_range:.1f} % of their mean (at most {100 * asked.range:.1f} %), and their"
+            f" line of best fit moved by {100 * trial.steady_slope:.1f} % (at most {100 * asked.slope:.1f} %)"
         )
     yield catalogue()["no_steady_state"].fire(f"{len(bad)} of {len(case.good)} trials; {trial.trial}: {seen}")
 

@@ -113,9 +113,9 @@ def _field(one: SweepFound, cell: Place, across: int, up: int | None) -> KneeFie
     if share is None:
         said = "tried, without a usable value" if trials else "not known"
     elif rate is None:
-        said = f"not needed; by the fit {share:.0%} of the plateau"
+        said = f"not needed; by the fit {100 * share:.0f} % of the plateau"
     else:
-        said = f"{format_quantity(rate, one.unit)}, {share:.0%} of the plateau, {_trials(trials)}"
+        said = f"{format_quantity(rate, one.unit)}, {100 * share:.0f} % of the plateau, {_trials(trials)}"
     return KneeField(
         one.level(across, cell[across]),
         "" if up is None else one.level(up, cell[up]),

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from leadline import units
 from leadline.verdict.interface import KindAnswer
 from leadline.verdict.model import UNUSABLE, Comparison, Quantity, Statement
-from leadline.verdict.sections.numbers import confidence_words
+from leadline.verdict.sections.numbers import ci
 from leadline.workloads.application.figures import KINDS
 from leadline.workloads.application.tables import (
     CopiesCell,
@@ -22,6 +22,7 @@ from leadline.workloads.application.tables import (
 )
 
 _WIDE = 10.0  # an interval that reaches ten times as far says nothing
+_TWICE = 2.0  # below it a change is printed in percent
 
 
 def application_statements(
@@ -147,22 +148,27 @@ def _change(comparison: Comparison, of: str = "") -> str:
     if comparison.verdict == "undecided":
         return "inconclusive"
     if comparison.verdict == "same":
-        return f"equivalent{of} within {comparison.margin:.0%}"
+        return f"equivalent{of} within {100 * comparison.margin:.0f} %"
     ratio = comparison.ratio or 1.0
+    if ratio >= _TWICE:
+        return f"{units.format_times(ratio)} as much{of}"
     return f"{abs(100 * (ratio - 1)):.3g} % {'more' if ratio >= 1 else 'less'}{of}"
 
 
 def _interval(comparison: Comparison) -> str:
     if comparison.low is None or comparison.high is None:
-        return f" (no interval: {comparison.blocks} block)"
+        return f" ({ci('', comparison.blocks)})"
     if comparison.high > _WIDE or comparison.low < 1 / _WIDE:
-        return f" ({comparison.blocks} blocks give no useful interval)"
-    low, high = (f"{100 * (bound - 1):+.3g}" for bound in (comparison.low, comparison.high))
-    return f" ({low} to {high} %, {comparison.blocks} blocks)"
+        return f" ({ci('unbounded', comparison.blocks)})"
+    ends = units.format_ratio_interval(comparison.low, comparison.high)
+    if (comparison.ratio or 1.0) < _TWICE:
+        low, high = (f"{100 * (bound - 1):+.3g}" for bound in (comparison.low, comparison.high))
+        ends = f"{low} to {high} %"
+    return f" ({ci(ends, comparison.blocks, comparison.confidence)})"
 
 
 def _growth(places: Sequence[CopiesCell], within: Sequence[Comparison]) -> Iterator[Statement]:
-    """How much longer a copy takes beside others than with the fewest, as far as paired blocks tell."""
+    """How much longer a copy takes next to others than with the fewest, as far as paired blocks show."""
     timed = [place for place in places if place.metric("run_time").value]
     if len(timed) < 2:
         return
@@ -187,23 +193,19 @@ def _growth_words(found: Comparison, fewest: int, most: int) -> str:
     if low is None or high is None:
         return (
             f"whether a copy takes longer with {_copies(most)} than with {fewer} is inconclusive"
-            f" (no interval: {found.blocks} block)"
+            f" ({ci('', found.blocks)})"
         )
     interval = units.format_ratio_interval(low, high)
-    sure = f"{confidence_words(found.confidence)} interval of their ratio {interval}, {found.blocks} blocks"
+    sure = ci(interval, found.blocks, found.confidence)
     if found.verdict == "undecided":
         return f"whether a copy takes longer with {_copies(most)} than with {fewer} is inconclusive ({sure})"
-    times = f"takes {units.format_number(ratio)} times as long as with {fewer}"
+    times = f"takes {units.format_times(ratio)} as long as with {fewer}"
     if found.verdict == "same":
-        times = f"takes as long as with {fewer}, within {found.margin:.0%}"
-    elif interval.startswith("at"):
-        times = f"takes {interval} times as long as with {fewer}"
+        times = f"takes as long as with {fewer}, within {100 * found.margin:.0f} %"
     more = most / fewest
-    work = units.format_ratio_interval(more / high, more / low)
-    does = f"{units.format_number(more / ratio)} times the work in that time ({work})"
-    if work.startswith("at"):
-        does = f"{work} times the work in that time"
-    return f"with {_copies(most)} a copy {times} ({sure}); all together do {does}"
+    ends = units.format_ratio_interval(more / high, more / low)
+    does = f"{units.format_times(more / ratio)} the throughput (CI {ends})"
+    return f"with {_copies(most)} a copy {times} ({sure}); all together have {does}"
 
 
 def _cpus(places: Sequence[CopiesCell]) -> Iterator[Statement]:
@@ -275,8 +277,8 @@ class Load:
     @property
     def words(self) -> str:
         """The shares, as evidence."""
-        busy = "" if self.busy is None else f"all CPUs busy {self.busy:.0%} of the time, "
-        return f"{busy}the copies with their client used {min(self.own, 1):.0%} of them"
+        busy = "" if self.busy is None else f"all CPUs busy {100 * self.busy:.0f} % of the time, "
+        return f"{busy}the copies with their client used {100 * min(self.own, 1):.0f} % of them"
 
 
 def load_of(place: CopiesCell, cpus: int | None) -> Load:
@@ -306,7 +308,7 @@ def _model(places: Sequence[CopiesCell]) -> Iterator[Statement]:
         if rest is not None
     ]
     beyond = [abs(rest) for copies, _, rest in model.points if rest is not None and copies > model.cpus]
-    worst = f"; beyond that it is off by up to {max(beyond):.1%}" if beyond else ""
+    worst = f"; beyond that it is off by up to {100 * max(beyond):.1f} %" if beyond else ""
     yield Statement(
         "finding",
         f"{model.series}, a model and no measurement: T(N) = C max(1, N / {model.cpus}) +"
@@ -371,11 +373,11 @@ def _copies(count: int) -> str:
 
 def _between(quantity: Quantity) -> str:
     if quantity.low is None or quantity.high is None:
-        return f" (no interval: {quantity.blocks} block)"
+        return f" ({ci('', quantity.blocks)})"
     if quantity.high > _WIDE * (quantity.value or 0.0):
-        return f" ({quantity.blocks} blocks give no useful interval)"
+        return f" ({ci('unbounded', quantity.blocks)})"
     low, high = units.format_duration(quantity.low), units.format_duration(quantity.high)
-    return f" (interval {low} to {high}, {quantity.blocks} blocks)"
+    return f" ({ci(f'{low} to {high}', quantity.blocks)})"
 
 
 def _seconds(quantity: Quantity) -> str:

@@ -168,7 +168,7 @@ def coherence_tables(pairs: Sequence[WriterReader]) -> tuple[FigureTable, ...]:
     note = (
         "Rows are writers, columns readers. A time runs from the return of the writer's call to the end of"
         f" the reader's first look that saw it; it looks every {format_latency(pairs[0].job.poll_ns)}."
-        " Intervals are 95 % of the median, by the order of all repetitions; below six of them there is none."
+        " The 95 % CI is of the median, by order statistics of all repetitions; fewer than six have none."
     )
     columns = tuple(f"seen by {name}" for name in _readers(pairs))
     matrix = _rows(pairs, "", _summary)

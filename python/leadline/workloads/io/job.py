@@ -191,7 +191,7 @@ class IoOptions(Options):
 
     rw: Pattern | None = Field(None, description="what is done: sequential or random, read, write or both")
     rwmixread: Annotated[int, Whole(0, 100)] | None = Field(
-        None, description="share of reads in percent; only with rw and randrw; 50 when not said"
+        None, description="share of reads in percent; only with rw and randrw; default 50"
     )
     bs: BlockSizeOption = None
     bssplit: Split | None = Field(
@@ -200,13 +200,11 @@ class IoOptions(Options):
     size: SizeOption = None
     nrfiles: Annotated[int, Whole(1, 65_536)] | None = Field(None, description="files per numjob; 1")
     numjobs: NumjobsOption = None
-    iodepth: Annotated[int, Whole(1, 4_096)] | None = Field(
-        None, description="operations in flight per numjob; 1"
-    )
+    iodepth: Annotated[int, Whole(1, 4_096)] | None = Field(None, description="queue depth of each numjob; 1")
     engine: EngineOption = None
     direct: DirectOption = None
     overwrite: Truth | None = Field(
-        None, description="sequential writes go over files laid out beforehand; false: to fresh files"
+        None, description="sequential writes go over prefilled files; false: to fresh files"
     )
     fsync: Annotated[int, Whole(0, 2**31 - 1)] | None = Field(
         None, description="fsync after so many writes; 0 is never"
@@ -238,7 +236,7 @@ class IoOptions(Options):
         " whole: each works on all of the same files",
     )
     io_size: Size | None = Field(
-        None, description="bytes that each numjob moves, going round in its files; size when not said"
+        None, description="bytes that each numjob moves, cycling through its files; default size"
     )
     percentage_random: Annotated[int, Whole(0, 100)] | None = Field(
         None, description="share of random operations in percent, the others go on behind the last; 100"

@@ -226,7 +226,7 @@ def _writes(options: IoOptions) -> Iterator[Problem]:
     elif options.rw not in ("write", None) and options.overwrite is False:
         yield Problem(
             "overwrite",
-            f"rw: {options.rw} always works on files that were laid out beforehand",
+            f"rw: {options.rw} always uses prefilled files",
             "leave it out, or write rw: write",
         )
 

@@ -84,7 +84,7 @@ def resolve_io(
 ) -> Resolved:
     """The job of one work on one target. Raises SpecError for what this target cannot do."""
     if options.rw is None:
-        fail(work, target, "rw", "the work does not say what it does", "add rw")
+        fail(work, target, "rw", "the workload has no rw", "add rw")
     if options.verify and not facts.has_storage:
         fail(work, target, "verify", "null:// keeps nothing that could be verified", "leave it out")
     notes: list[str] = []

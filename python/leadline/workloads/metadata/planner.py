@@ -84,8 +84,8 @@ def _first_byte(options: MetadataOptions) -> Iterator[Problem]:
     if len(options.operations or ()) > 1:
         yield Problem(
             "operations",
-            "first_byte reads cold files that are laid out beforehand, so it stands alone",
-            "make a work of its own of it",
+            "first_byte reads cold prefilled files, so it must be alone",
+            "make it a separate workload",
         )
     for key in _TREE:
         if getattr(options, key) is not None:
@@ -97,7 +97,7 @@ def _first_byte(options: MetadataOptions) -> Iterator[Problem]:
     elif isinstance(bs, tuple) or not 1 <= bs <= file_size:
         yield Problem("bs", "first_byte reads one block of at most file_size", "write a smaller bs")
     if (options.files or 1) * (options.numjobs or 1) > _LAID_OUT_FILES_MAX:
-        yield Problem("files", f"more than {_LAID_OUT_FILES_MAX:,} files in all are laid out", "write fewer")
+        yield Problem("files", f"more than {_LAID_OUT_FILES_MAX:,} files in all are prefilled", "write fewer")
     if file_size > _FILE_MAX_BYTES:
         yield Problem("file_size", f"{units.exact_size(file_size)} is above 1g", "write at most 1g")
 

@@ -52,7 +52,9 @@ class ActionOptions(_PipelinePart):
 
     step: Step | None = Field(None, description="a built-in step")
     command: Command | None = Field(None, description="a program and its words; see docs/pipelines.md")
-    buffer: Size | None = Field(None, description="bytes of one read or write of a step; the work's buffer")
+    buffer: Size | None = Field(
+        None, description="bytes of one read or write of a step; the workload's buffer"
+    )
     digest: Digest | None = Field(None, description="of ingest and checksum; md5")
     how: How | None = Field(None, description="of link_or_copy and publish; auto: link where links work")
     url: str | None = Field(None, min_length=1, description="of download: instead of a server of our own")
@@ -73,7 +75,7 @@ class StageOptions(ActionOptions):
         None, min_length=1, description="names of stages, or source; the stage before"
     )
     output: str | None = Field(None, min_length=1, max_length=200, description="the file that it makes")
-    variant: str | None = Field(None, min_length=1, description="only where the work says this variant")
+    variant: str | None = Field(None, min_length=1, description="only where the workload names this variant")
     width: Annotated[int, Field(gt=0)] | list[Annotated[int, Field(gt=0)]] | None = Field(
         None,
         description="pixels across of the picture that it makes, or of several; one that is wider than the"

@@ -33,7 +33,7 @@ _WHOLE_SECONDS, _SECONDS_MAX = 100.0, 1e6
 _TARGETS_FULL = 2  # beside each other with calls and intervals
 _CALLS_NOTE = " In calls: on files of the target, by the trace; the rest is computing and waiting for CPUs."
 _BEHIND_NOTE = " Behind: how much longer than on {}."
-_MARK_NOTE = " ?: not told apart."
+_MARK_NOTE = " ?: not significantly different."
 
 
 def pipeline_statements(
@@ -144,8 +144,8 @@ def _longer(beside: PipelineBeside, several: bool) -> Statement:
 
 
 def _longer_words(beside: PipelineBeside, several: bool) -> str:
-    """What takes longer on the other target, by how much; and what is not told apart, within which bounds."""
-    where = f"{beside.other.cell.target} against {beside.base.cell.target}"
+    """What takes longer on the other target, by how much; and what is not significantly different."""
+    where = f"{beside.other.cell.target} compared with {beside.base.cell.target}"
     where += f", {beside.base.cell.work}" if several else ""
     parts = [f"the whole {_verdict(beside.whole.longer)}"]
     parts += [f"all calls on files {_verdict(beside.calls_longer, 'are')}"] if beside.calls_longer else []
@@ -157,21 +157,21 @@ def _longer_words(beside: PipelineBeside, several: bool) -> str:
         names = _listed([one.stage for one in left]) if len(left) <= _STAGES else f"{len(left)} stages"
         ends = [abs(end) for one in left for end in (one.longer.low, one.longer.high) if end is not None]
         bound = f", by {_s(max(ends))} at most" if ends else ""
-        parts.append(f"{names} {'is' if len(left) == 1 else 'are'} not told apart{bound}")
+        parts.append(f"{names} {'is' if len(left) == 1 else 'are'} not significantly different{bound}")
     return f"{where}: {'; '.join(parts)}."
 
 
 def _verdict(longer: MeanDifference, verb: str = "is") -> str:
     """`is 0.76 s longer (0.5 s to 1.02 s)`."""
     if not longer.found:
-        return f"{verb} not told apart ({_difference(longer)})"
+        return f"{verb} not significantly different ({_difference(longer)})"
     return f"{verb} {_signed(longer.value)} ({_difference(longer)})"
 
 
 def _difference(longer: MeanDifference) -> str:
     """`1.2 s shorter to 9 s longer`, `0.5 s to 1.02 s`."""
     if longer.low is None or longer.high is None:
-        return "one block gives no interval"
+        return "1 block: no CI"
     if longer.found:
         ends = sorted((abs(longer.low), abs(longer.high)))
         return f"{_s(ends[0])} to {_s(ends[1])}" if ends[0] > 0 else f"by {_s(ends[1])} at most"
@@ -281,8 +281,8 @@ def _bound(line: PipelineSeries, name: str) -> Iterator[Statement]:
         busy = [row.host_busy_share for row in traced if row.host_busy_share is not None]
         host = sum(busy) / len(busy) if busy else 0.0
         words = (
-            f"{stage}: {io:.0%} of its time in calls on files of the target, {cpus:.2g} CPUs busy with it;"
-            f" the host's were busy {host:.0%} of the time"
+            f"{stage}: {100 * io:.0f} % of its time in calls on files of the target, {cpus:.2g} CPUs busy"
+            f" with it; the host's were busy {100 * host:.0f} % of the time"
         )
         if io <= limit["io_share_max"] and cpus >= limit["cpu_share"]:
             by_cpu[stage] = words
@@ -291,14 +291,13 @@ def _bound(line: PipelineSeries, name: str) -> Iterator[Statement]:
         elif io >= limit["io_share_min"]:
             by_files[stage] = words
     bounds = (
-        (by_cpu, "bound by CPU"),
-        (by_others, "bound by CPUs that were busy with something else, not by files of the target"),
-        (by_files, "bound by reading, writing and metadata"),
+        (by_cpu, "CPU"),
+        (by_others, "CPUs that other processes keep busy, not files of the target"),
+        (by_files, "reading, writing and metadata"),
     )
     for found, words in bounds:
         if found:
-            verb = "is" if len(found) == 1 else "are"
-            text = f"{name}: {_listed(list(found))} {verb} {words}."
+            text = f"{name}: the bottleneck of {_listed(list(found))} is {words}."
             yield Statement(
                 "finding", text, tuple(found.values()), says="stages_bound", cells=(line.cell.id,)
             )
@@ -309,7 +308,7 @@ def _passes(line: PipelineSeries, name: str) -> Iterator[Statement]:
     for stage in (one.stage for one in line.job.pipeline):
         passes = line.mean(stage, lambda row: row.passes, "passes")
         if passes.value is not None and passes.value >= thresholds()["passes_said"]:
-            said.append(f"{stage} reads its input {units.format_number(passes.value)} times over")
+            said.append(f"{stage} reads its input {units.format_number(passes.value)} times")
     if said:
         yield Statement(
             "finding", f"{name}: {'; '.join(said)}.", says="stages_read_again", cells=(line.cell.id,)

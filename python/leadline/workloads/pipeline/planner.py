@@ -121,7 +121,7 @@ def _stage_problems(stages: Sequence[StageOptions]) -> Iterator[Problem]:
                 yield Problem("pipeline", f"{where}: input {name!r} is no stage before it", remedy)
         if (stage.do is not None and stage.step is not None) or (stage.do is not None and stage.command):
             remedy = "put it into do as well"
-            yield Problem("pipeline", f"{where}: has do and a step or command beside it", remedy)
+            yield Problem("pipeline", f"{where}: has do and also a step or command", remedy)
         for action in stage.actions:
             yield from _action_problems(where, stage, action, known)
         known.append(stage.stage)

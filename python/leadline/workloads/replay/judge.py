@@ -57,7 +57,7 @@ def _repeated(found: Mapping[str, Any]) -> str:
     coverage, moved = found["coverage"], ""
     if coverage["bytes"]:
         share = coverage["bytes_replayed"] / coverage["bytes"]
-        moved = f", {format_size(coverage['bytes_replayed'])} or {share:.1%} of the bytes"
+        moved = f", {format_size(coverage['bytes_replayed'])} or {100 * share:.1f} % of the bytes"
     return f"{coverage['calls_replayed']:,} of {coverage['calls']:,} calls of {found['title']}{moved}"
 
 
@@ -148,10 +148,10 @@ class JudgedReplay(JudgedWork[ReplayJob]):
         if job.bytes_of_trace:
             left = 1 - (job.read_bytes + job.write_bytes) / job.bytes_of_trace
             if left > limits["bytes_left_out"]:
-                yield f"{left:.0%} of the trace's bytes were not replayed"
+                yield f"{100 * left:.0f} % of the trace's bytes were not replayed"
         share, trial = worst_trial(case.good, share_otherwise)
         if share > limits["calls_otherwise"]:
-            yield f"{share:.1%} of the calls of {trial} failed or read less, unlike in the trace"
+            yield f"{100 * share:.1f} % of the calls of {trial} failed or read less, unlike in the trace"
 
     def statements(self, own: OwnCells) -> Iterable[Statement]:
         """What of the trace was replayed."""

@@ -23,10 +23,10 @@ def nearness(job: NearestJob, title: str) -> list[str]:
     ways = ((job.read_split, "reads"), (job.write_split, "writes"))
     lines = [
         f"The synthetic job nearest to the trace of {printable(title)}.",
-        f"It stands for {job.calls_share:.1%} of the trace's calls and {job.bytes_share:.1%} of its bytes:"
-        f" {job.reads:,} reads and {job.writes:,} writes.",
+        f"It stands for {100 * job.calls_share:.1f} % of the trace's calls and"
+        f" {100 * job.bytes_share:.1f} % of its bytes: {job.reads:,} reads and {job.writes:,} writes.",
         *(_size_words(split, way) for split, way in ways if split is not None),
-        f"Order: {job.random_share:.1%} of the operations did not begin where the one before ended.",
+        f"Order: {100 * job.random_share:.1f} % of the operations did not begin where the one before ended.",
         f"Pauses: {_time(job.thinktime_ns)} on average; half were at most {_time(job.thinktime_p50_ns)},"
         f" nine in ten at most {_time(job.thinktime_p90_ns)}. The job pauses evenly.",
         f"Left out: {job.metadata_calls:,} calls that move no data (open, stat, seek and so on), which"
@@ -35,7 +35,7 @@ def nearness(job: NearestJob, title: str) -> list[str]:
     if job.numjobs > 1:
         lines.append(
             f"Threads: {job.numjobs}, all alike; in the trace the busiest did"
-            f" {job.busiest_thread_share:.0%} of the operations."
+            f" {100 * job.busiest_thread_share:.0f} % of the operations."
         )
     lines.append("Only a replay does all of it: leadline replay TRACE --target NAME=PATH.")
     return lines
@@ -43,7 +43,7 @@ def nearness(job: NearestJob, title: str) -> list[str]:
 
 def _size_words(split: Split, way: str) -> str:
     return (
-        f"Sizes of {way}: {split.exact_share:.1%} are in the split, the others count for the nearest;"
+        f"Sizes of {way}: {100 * split.exact_share:.1f} % are in the split, the others count for the nearest;"
         f" {format_size(split.mean_of_parts)} on average, {format_size(split.mean_bytes)} in the trace."
     )
 

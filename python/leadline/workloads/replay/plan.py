@@ -69,7 +69,7 @@ def replay_plan(
         trials,
         seconds=each * len(trials),
         bytes_needed=dict.fromkeys(targets, job.data_set_bytes),
-        notes=(f"files of {units.format_size(job.layout_bytes)} are laid out anew before each trial",),
+        notes=(f"files of {units.format_size(job.layout_bytes)} are prefilled again before each trial",),
     )
 
 

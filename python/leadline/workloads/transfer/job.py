@@ -128,7 +128,7 @@ class TransferOptions(Options):
     )
     buffer: BufferOption = None
     in_flight: Annotated[int, Whole(1, 1_024)] | None = Field(
-        None, description="with transfer: requests in flight of each stream; 4"
+        None, description="with transfer: outstanding requests of each stream; 4"
     )
     clients: ClientsOption = None
     checksum: AskedChecksum | None = Field(

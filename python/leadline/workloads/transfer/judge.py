@@ -139,12 +139,12 @@ def _bursts(line: TransferSeries) -> Iterator[Statement]:
     bursts, trial = max(found, key=lambda one: one[0].times)
     text = (
         f"{line.name}: acks of {bursts.streams} streams come in bursts at the same moments: their number in"
-        f" {seconds(bursts.bin_s)} varies {units.format_number(bursts.times)} times as much as that of"
+        f" {seconds(bursts.bin_s)} varies {units.format_number(bursts.times)}x as much as that of"
         f" independent streams, in {trial}"
     )
     if found[1:]:
         text += f"; so in {len(found)} of {len(line.said)} trials"
-    evidence = tuple(f"{name}: {units.format_number(one.times)} times" for one, name in found[:_SAID_MAX])
+    evidence = tuple(f"{name}: {units.format_number(one.times)}x" for one, name in found[:_SAID_MAX])
     yield Statement("finding", f"{text}.", evidence, says="transfer_bursts", cells=(line.cell.id,))
 
 
@@ -178,8 +178,8 @@ def _lost(line: TransferSeries) -> Iterator[Statement]:
         kept = sum(one.requests for one in found)
         yield Statement(
             "caution",
-            f"{line.name}: {lost:,} acks of {lost + kept:,} were beyond what a trial keeps: what is said of"
-            " stalls and drains is of the others.",
+            f"{line.name}: {lost:,} acks of {lost + kept:,} exceeded what a trial stores. Stalls and drains"
+            " are of the others.",
             says="transfer_acks_lost",
             cells=(line.cell.id,),
         )
@@ -191,7 +191,7 @@ def _listed(names: Sequence[str]) -> str:
 
 _COLUMNS = {
     "bandwidth": "bandwidth",
-    "bytes_in_flight": "in flight at most",
+    "bytes_in_flight": "most outstanding",
     "ack_p99": "ack p99",
     "drain": "drain",
     "ack_longest_silence": "longest silence",
@@ -296,7 +296,7 @@ _ACKS = {
     "ended_within": MetricKind(
         "s", False, "time from the first stream's end to the last one's", asked=False, leads=False
     ),
-    "bytes_in_flight": MetricKind("B", False, "bytes in flight at most", asked=False, leads=False),
+    "bytes_in_flight": MetricKind("B", False, "most bytes outstanding", asked=False, leads=False),
 }
 _METRICS = {**_ACKS, **COST_METRICS}
 

@@ -124,7 +124,7 @@ def _engine(options: TransferOptions) -> Iterator[Problem]:
     if chosen.blocking and in_flight > 1:
         yield Problem(
             "in_flight",
-            f"engine {chosen.name} does one operation at a time, so {in_flight} cannot be in flight",
+            f"engine {chosen.name} does one operation at a time, so {in_flight} cannot be outstanding",
             "write engine: io_uring, or in_flight: 1 with more streams",
         )
     if not chosen.direct and options.direct is True:
@@ -146,7 +146,7 @@ def _copy(options: TransferOptions) -> Iterator[Problem]:
             words = "the two servers choose it: with transfer: copy this client moves no data"
             yield Problem(key, words, "leave it out")
     if not isinstance(options.size, int):
-        yield Problem("size", "how large the source's file is has to be said", "write size: and its bytes")
+        yield Problem("size", "the size of the source's file is missing", "write size: and its bytes")
 
 
 _RULES: tuple[Callable[[TransferOptions], Iterator[Problem]], ...] = (
@@ -184,8 +184,8 @@ def memory_words(job: TransferJob) -> str:
     parts = f"{job.streams} x {units.exact_size(job.buffer)} x {job.in_flight}"
     buffers, needed = units.format_size(job.bytes_in_flight), units.format_size(needed_bytes(job))
     return (
-        f"streams x buffer x in_flight, {parts}, are {buffers} in flight, which take {needed} of memory with"
-        f" engine {job.engine}"
+        f"streams x buffer x in_flight, {parts}, are {buffers} outstanding, which take {needed} of memory"
+        f" with engine {job.engine}"
     )
 
 
@@ -290,7 +290,7 @@ def _copy_between(
         source=options.source,
     )
     notes = (
-        "the servers choose buffers and requests in flight; nothing passes through this client",
+        "the servers choose buffers and queue depth; nothing passes through this client",
         f"a copy between servers needs {scheme.third_party.needs}",
     )
     return Resolved(job, False, notes)
@@ -301,13 +301,13 @@ def _default_in_flight(options: TransferOptions, notes: list[str]) -> int:
     if options.engine not in (None, AUTO) and schemes.engine(str(options.engine)).blocking:
         notes.append(f"in_flight 1: engine {options.engine} does one operation at a time")
         return 1
-    notes.append(f"in_flight {IN_FLIGHT_DEFAULT}: not said; a sweep over it finds what is enough")
+    notes.append(f"in_flight {IN_FLIGHT_DEFAULT}: default; a sweep over it finds a sufficient value")
     return IN_FLIGHT_DEFAULT
 
 
 def _defaults(options: TransferOptions, readers: int, notes: list[str]) -> None:
     if options.buffer is None:
-        notes.append(f"buffer {units.exact_size(BUFFER_DEFAULT_BYTES)}: not said")
+        notes.append(f"buffer {units.exact_size(BUFFER_DEFAULT_BYTES)}: default")
     if options.transfer == "duplex" and options.readers is None:
         notes.append(f"readers {readers}: half of the streams")
 
@@ -331,7 +331,7 @@ def _sources(
     try:
         return look.find(options.input)
     except TargetError as error:
-        source = f"work {work} on target {target.name}"
+        source = f"workload {work} on target {target.name}"
         raise SpecError(error.message, error.remedy, source=source, key="input") from error
 
 
@@ -438,7 +438,7 @@ class TransferPlanned(Planned[TransferOptions, TransferJob]):
         """See the base. A rate is of all clients together, a size of each of a client's streams."""
         if options.transfer == "copy":
             raise SpecError(
-                "two servers move the data, and not these clients", "write read: or write: with a figure"
+                "two servers move the data, and not these clients", "write read: or write: with a value"
             )
         streams, readers = streams_of(options)
         known = isinstance(options.size, int) and not options.time_based
