@@ -197,9 +197,7 @@ def test_two_traces_compare_as_ratios_without_intervals(tmp_path: Path) -> None:
     assert {item.verdict for item in found.values()} == {"undecided"}
     assert [one.value for one in found["wall_throughput"].values] == [4096 / 2, 4096 / 3]
     assert [one.unit for one in found["bytes_read"].values] == ["B", "B"]
-    assert all(
-        item.low is None and "without a CI" in (item.assumption or "") for item in found.values()
-    )
+    assert all(item.low is None and "without a CI" in (item.assumption or "") for item in found.values())
 
 
 def test_a_trace_has_no_base_and_is_no_fio_job(tmp_path: Path) -> None:
