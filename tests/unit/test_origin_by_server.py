@@ -53,7 +53,7 @@ def shares(travel: Travel | None) -> dict[str, Any]:
 def test_what_no_osd_sent_came_from_the_gateways_cache() -> None:
     state, evidence = found(GATEWAY)["cached_reads"]
     assert state == "INVALID"
-    assert evidence == "0 B came from the OSDs for 2.11 GiB read: 100% from the gateway's cache"
+    assert evidence == "0 B came from the OSDs for 2.11 GiB read: 100 % from the gateway's cache"
     assert shares(travel_read([trial_row(**row())], GATEWAY, direct=True)) == {
         "gateway": 1.0,
         "osd_cache": 0.0,
@@ -64,7 +64,7 @@ def test_what_no_osd_sent_came_from_the_gateways_cache() -> None:
 def test_a_part_from_the_gateways_cache_is_doubtful_and_all_from_the_osds_is_not() -> None:
     part = found(GATEWAY, osd_read_bytes=430 * MIB, store_read_bytes=430 * MIB)["cached_reads"]
     assert part[0] == "DOUBTFUL"
-    assert "40% from the gateway's cache" in part[1]
+    assert "40 % from the gateway's cache" in part[1]
     assert "cached_reads" not in found(GATEWAY, osd_read_bytes=721 * MIB, store_read_bytes=720 * MIB)
 
 
@@ -72,7 +72,7 @@ def test_a_mount_of_a_gateway_has_a_page_cache_before_it() -> None:
     mounted = facts(access="nfs", file_system="nfs4", ceph=CLUSTER, server=ServerAccess(here=True))
     few = row(wire_received_bytes=36 * MIB, osd_read_bytes=36 * MIB, store_read_bytes=36 * MIB)
     evidence = found(mounted, **few)["cached_reads"][1]
-    assert evidence.endswith("95% from a cache of this host")
+    assert evidence.endswith("95 % from a cache of this host")
     travel = travel_read(
         [trial_row(**row(osd_read_bytes=360 * MIB, store_read_bytes=360 * MIB))], mounted, False
     )
@@ -83,7 +83,7 @@ def test_what_came_over_the_wire_and_from_no_osd_was_the_gateways_and_not_this_h
     mounted = facts(access="nfs", file_system="nfs4", ceph=CLUSTER, server=ServerAccess(here=True))
     state, evidence = found(mounted, wire_received_bytes=720 * MIB)["cached_reads"]
     assert state == "INVALID"
-    assert evidence.endswith("100% from the gateway's cache")
+    assert evidence.endswith("100 % from the gateway's cache")
 
 
 def test_written_bytes_wait_in_the_gateway() -> None:

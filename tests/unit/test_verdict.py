@@ -272,7 +272,7 @@ def test_the_bytes_of_jobs_that_ran_together_are_held_against_what_all_of_them_r
     words = json.dumps({"group": "counted for all 2 jobs", "wire_received_bytes": "no network"})
     found = check({**half, "group_written_bytes": 0, "reasons": words})
     evidence = next(code.evidence for code in found.codes if code.code == "cached_reads")
-    assert "50% from a cache" in evidence
+    assert "50 % from a cache" in evidence
     assert "all 2 jobs" in evidence
 
 
