@@ -74,6 +74,17 @@ def test_every_chart_is_drawn_without_a_complaint_or_a_request(tab: Page, page: 
     assert tab.requests() == []
 
 
+def test_no_legend_is_cut_off(tab: Page, page: Path) -> None:
+    tab.open(page, width=1400)
+    tab.value("document.querySelectorAll('details').forEach(one => { one.open = true })")
+    beyond = (
+        "[...document.querySelectorAll('figure svg')].flatMap(svg => [...svg.querySelectorAll('text')]"
+        ".filter(one => one.getBoundingClientRect().right > svg.getBoundingClientRect().right + 6)"
+        ".map(one => one.textContent))"
+    )
+    assert tab.value(beyond) == []
+
+
 def test_what_was_lost_comes_before_any_figure(tab: Page, page: Path) -> None:
     tab.open(page)
     words = tab.value("document.querySelector('.words').innerText")

@@ -203,7 +203,7 @@ def _intervals(answer: StudyAnswer, figures: list[AskedFigure]) -> Chart | None:
             "domain": [outcome_words(one) for one in ("faster", "slower", "same", "undecided")],
             "range": [*PALETTE[:3], "var(--muted)"],
         },
-        legend={"orient": "bottom"},
+        legend={"orient": "bottom", "columns": 2},
     )
     scale: dict[str, Any] = {
         "type": "quantitative",

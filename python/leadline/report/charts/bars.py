@@ -291,7 +291,7 @@ def _numbered_layers(axis: str | None, bars: list[str], names: list[str]) -> lis
     shades = nominal(
         "name",
         scale={"domain": names, "range": [shade_of(name, names) for name in names]},
-        legend={"title": None, "orient": "top", "symbolType": "square"},
+        legend={"title": None, "orient": "top", "symbolType": "square", "columns": 3},
     )
     x = quantitative(
         "from",

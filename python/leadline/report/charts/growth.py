@@ -326,13 +326,13 @@ def time_charts(shown: TimeBars) -> tuple[Chart, ...]:
         for bar in shown.bars
         for name, seconds in bar.parts
     ]
-    label = {**name_axis(), "labelLimit": 260}
+    label = {**name_axis(), "labelLimit": 190}
     layer = marks(
         {"type": "bar", "height": 11},
         {
             "y": nominal("file", sort=None, title=None, axis=label),
             "x": quantitative("value", stack="zero", axis={"title": None, "tickCount": 5}),
-            "color": kind_colour(in_order(names)),
+            "color": {**kind_colour(in_order(names)), "legend": {**LEGEND, "columns": 2}},
             "description": {"field": "tip"},
         },
     )

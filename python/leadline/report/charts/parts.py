@@ -246,7 +246,7 @@ _PLACES = {
     **{"reading": 0, "writing": 1, "metadata": 2, "syncs": 3, "syncing": 3},
     **{"computing": 4, "outside of file calls": 4, "waiting": 5},
 }
-LEGEND = {"title": None, "orient": "bottom", "symbolType": "square"}
+LEGEND = {"title": None, "orient": "bottom", "symbolType": "square", "columns": 3}
 
 
 def shade_of(name: str, names: Sequence[str]) -> str:
