@@ -153,7 +153,10 @@ class Build:
         # What the tree's own crates need is kept from run to run.
         built = ROOT / "target" / "mutants"
         words = ("cargo", "build", "--quiet", "--locked", "--target-dir", str(built), *self.words)
-        done = subprocess.run(words, cwd=copy.place, capture_output=True, text=True, check=False)
+        # The agent has the tracer's library in it, as tools/build.sh puts it there.
+        library = copy.place / "python/leadline/lib/libleadline_tracer.so"
+        given = {**os.environ, "LEADLINE_TRACER": str(library)}
+        done = subprocess.run(words, cwd=copy.place, env=given, capture_output=True, text=True, check=False)
         if done.returncode != 0:
             raise LookupError(f"it does not compile: {done.stderr.strip()[:200]!a}")
         shutil.copyfile(built / self.made, copy.place / self.installed)
@@ -164,6 +167,11 @@ BUILDS = {
         ("--profile", "tracer", "--package", "leadline-tracer"),
         "tracer/libleadline_tracer.so",
         "python/leadline/lib/libleadline_tracer.so",
+    ),
+    "agent": Build(
+        ("--release", "--package", "leadline-agent"),
+        "release/leadline-agent",
+        "python/leadline/lib/agent/leadline-agent-x86_64",
     ),
     "engine": Build(
         ("--release", "--package", "leadline-python", "--features", "pyo3/extension-module"),

@@ -15,7 +15,9 @@ for machine in ${MACHINES:-x86_64 aarch64}; do
   target=$machine-unknown-linux-gnu
   [ -d "$(rustc --print sysroot)/lib/rustlib/$target" ] || rustup target add "$target" ||
     fail "the compiler has no library for $target: rustup target add $target"
-  cargo zigbuild --profile agent --locked --quiet --target "$target.2.17" --package leadline-agent
+  cargo zigbuild --profile tracer --locked --quiet --target "$target.2.17" --package leadline-tracer
+  tracer=$CARGO_TARGET_DIR/$target/tracer/libleadline_tracer.so
+  LEADLINE_TRACER=$tracer cargo zigbuild --profile agent --locked --quiet --target "$target.2.17" --package leadline-agent
   program=$CARGO_TARGET_DIR/$target/agent/leadline-agent
   why=$(newer_symbols "$program")$(unknown_symbols "$program")
   [ -z "$why" ] || fail "$program $why"

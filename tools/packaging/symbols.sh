@@ -29,6 +29,7 @@ check_symbols() { # DIR GLIBC MACHINE: fails where a program or library below it
     why=$(newer_symbols "$file" "$2")
     [ -z "$why" ] || fail "$file $why, and glibc $2 does not have that"
     checked=$((checked + 1))
-  done < <(find "$1" -type f \( -name '*.so*' -o -perm -0100 \) -print0)
+  # Agents are for other machines too; agent.sh judges each.
+  done < <(find "$1" -type f \( -name '*.so*' -o -perm -0100 \) ! -path '*/lib/agent/*' -print0)
   [ "$checked" -gt 0 ] || fail "there is no program and no library in $1"
 }

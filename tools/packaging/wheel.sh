@@ -33,6 +33,9 @@ mkdir -p "$library"
 
 cargo zigbuild --profile tracer --locked --quiet --target "$target.2.17" --package leadline-tracer
 install -m 0644 "$CARGO_TARGET_DIR/$target/tracer/libleadline_tracer.so" "$library/"
+tools/packaging/agent.sh >/dev/null
+mkdir -p "$library/agent"
+install -m 0755 "$here"/dist/leadline-agent-* "$library/agent/"
 (cd "$source" && CXX=$compiler tools/xrootd_shim.sh)
 install -m 0644 python/leadline/report/templates/vega-*.js "$source/python/leadline/report/templates/"
 rm -f "$here"/dist/leadline-*_"$machine".whl
@@ -43,13 +46,13 @@ wheel=$(echo "$here"/dist/leadline-*_"$machine".whl)
 opened=$here/opened
 rm -rf "$opened"
 "$bin/python" -m zipfile --extract "$wheel" "$opened"
-for part in _core.abi3.so lib/libleadline_tracer.so lib/libleadline_xrootd.so report/templates/$(basename python/leadline/report/templates/vega-*.js); do
+for part in _core.abi3.so lib/libleadline_tracer.so lib/libleadline_xrootd.so lib/agent/leadline-agent-$machine report/templates/$(basename python/leadline/report/templates/vega-*.js); do
   [ -s "$opened/leadline/$part" ] || fail "it lacks leadline/$part"
 done
 ! grep --quiet --text -e 'clang was missing' -e 'clang was built without' "$opened/leadline/_core.abi3.so" ||
   fail "it lacks the tracer in the kernel, which needs clang: apt-get install clang"
 check_symbols "$opened" 2.17 "$machine"
-for library in $(find "$opened" -name '*.so'); do
+for library in $(find "$opened" -name '*.so' -o -name "leadline-agent-$machine"); do
   why=$(unknown_symbols "$library")
   [ -z "$why" ] || fail "$library $why"
 done

@@ -14,7 +14,7 @@ use crate::children::Children;
 use crate::errors::{Outcome, Refusal};
 use crate::host::VERSION;
 use crate::private::PrivateDirectory;
-use crate::{host, probe};
+use crate::{doctor, host, probe};
 
 pub const PROTOCOL: u64 = 1;
 const HELLO: &str = "hello";
@@ -79,6 +79,10 @@ fn answer(agent: &Agent, name: &str, arguments: &[Value]) -> Outcome<Value> {
             .map(|()| Value::Nil),
         "clock" => Ok(clock()),
         "host" => Ok(as_answer(&host::identity())),
+        "doctor" => Ok(as_answer(&doctor::facts())),
+        "engines" => Ok(Value::Array(
+            doctor::engines().iter().map(as_answer).collect(),
+        )),
         "read_texts" => host::read_texts(&given.paths()?, given.whole()?),
         "read_links" => host::read_links(&given.paths()?),
         "list_names" => host::list_names(given.bytes()?),

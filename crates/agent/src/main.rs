@@ -7,6 +7,7 @@
 
 mod calls;
 mod children;
+mod doctor;
 mod errors;
 mod frames;
 mod host;
@@ -16,6 +17,7 @@ mod probe;
 mod removal;
 mod serve;
 mod storage;
+mod trace;
 mod worker;
 mod workspace;
 
@@ -32,6 +34,9 @@ leadline-agent measures on a host for a leadline command on another.
   leadline-agent worker [--parent PID]       run trials: JSON lines on standard streams
   leadline-agent observe [--parent PID]      sample this host: JSON lines on standard streams
   leadline-agent probe [--write] PATH|URL    look at a target, step by step, as JSON lines (--space: statvfs alone)
+  leadline-agent trace --out DIRECTORY [--segments BYTES] -- COMMAND
+                                             run a program, and keep the logs of its I/O in DIRECTORY
+  leadline-agent doctor [--json]             show what this host has for leadline, and what is in the way
   leadline-agent --version
 ";
 
@@ -53,6 +58,9 @@ fn main() -> ExitCode {
         (Some("probe"), [option, target]) if option == "--write" => probe::probe(target, true),
         (Some("probe"), [option, target]) if option == "--space" => probe::space(target),
         (Some("probe"), [target]) => probe::probe(target, false),
+        (Some("trace"), rest) => trace::trace(rest).unwrap_or_else(usage),
+        (Some("doctor"), []) => doctor::doctor(false),
+        (Some("doctor"), [option]) if option == "--json" => doctor::doctor(true),
         (Some("--version"), []) => print(&format!("leadline-agent {}\n", host::VERSION)),
         (Some("--help" | "-h"), []) => print(HELP),
         _ => usage(),

@@ -199,6 +199,12 @@ mod tests {
         let answer = asked(&agent, "hello", vec![VERSION.into(), PROTOCOL.into()]);
         assert!(of(&answer, "refused").is_none(), "{answer}");
         assert!(of(&asked(&agent, "clock", vec![]), "monotonic_ns").is_some());
+        let engines = asked(&agent, "engines", vec![]);
+        let all = engines.as_array().unwrap();
+        let psync = all
+            .iter()
+            .find(|one| of(one, "name").and_then(Value::as_str) == Some("psync"));
+        assert_eq!(of(psync.unwrap(), "available"), Some(&true.into()));
     }
 
     #[test]

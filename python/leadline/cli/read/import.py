@@ -23,9 +23,7 @@ if TYPE_CHECKING:
     from leadline.workflows.reading import Workflow
 
 
-@click.group(
-    short_help="Import results of fio, elbencho and IO500, Darshan and strace logs, published tables"
-)
+@click.group(short_help="Import results of fio, elbencho and IO500, logs of other tracers, published tables")
 def command() -> None:
     """Import results, logs and tables that leadline did not measure."""
 
@@ -318,6 +316,19 @@ def strace(source: Path, out: Path | None) -> None:
     from leadline.tracing.sources.strace import read_strace
 
     _store_trace(read_strace(source), (source,), "strace", out)
+
+
+@command.command("agent", short_help="Logs of `leadline-agent trace`, as a trace")
+@click.argument("source", type=AskedPath(), metavar="DIR")
+@_OUT
+def agent(source: Path, out: Path | None) -> None:
+    """Import what `leadline-agent trace --out DIR -- COMMAND` recorded on a host without leadline.
+
+    The result has what `leadline trace` stores by its preloaded library.
+    """
+    from leadline.tracing.sources.launch import read_agent_logs
+
+    _store_trace(read_agent_logs(source), (source,), "leadline-agent", out)
 
 
 def _store_trace(tables: TraceTables, sources: tuple[Path, ...], kind: str, out: Path | None) -> None:

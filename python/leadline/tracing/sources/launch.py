@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from leadline.errors import CommandError, ResultError, TargetError, UsageError
-from leadline.foreign import reading
+from leadline.foreign import parse_json, read_plain, reading
 from leadline.observe.hang_guard import in_fork
 from leadline.tracing.paths import questions, renamed, told
 from leadline.tracing.sources.lives import MARK_VARIABLE, PATIENCE, SurvivorWait, wait_for_survivors
@@ -60,6 +60,23 @@ def recovered_tables(logs: Path, copies: int) -> TraceTables:
     ends = [row.ended_ns for row in tables.processes if row.ended_ns is not None]
     known: dict[str, Any] = {"wall_s": max(ends, default=0) / 1e9}
     return replace(tables, extra={**tables.extra, **known}, warnings=(WARNING, *tables.warnings))
+
+
+_AGENT_FORMAT = "leadline.tracelogs/1"
+_NOTE_BYTES_MAX = 4 << 20  # a command line may have two
+
+
+def read_agent_logs(place: Path) -> TraceTables:
+    """What `leadline-agent trace --out PLACE` recorded, perhaps on another machine. Raises UsageError."""
+    with reading(place, "name the directory that leadline-agent trace --out made", UsageError):
+        noted = parse_json(read_plain(place / "trace.json", _NOTE_BYTES_MAX))
+        if not isinstance(noted, dict) or noted.get("format") != _AGENT_FORMAT:
+            raise ValueError("trace.json is none of leadline-agent")
+        started_unix_ns, wall_s = noted.get("started_unix_ns"), noted.get("wall_s")
+        if not isinstance(started_unix_ns, int) or not isinstance(wall_s, int | float):
+            raise ValueError("trace.json lacks started_unix_ns or wall_s")
+        tables = read_logs(place / "copy-0", started_unix_ns=started_unix_ns)
+    return replace(tables, extra={**tables.extra, "wall_s": float(wall_s)})
 
 
 def _starts(directory: Path) -> list[int]:
