@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -15,37 +15,22 @@ Array = NDArray[np.float64]
 
 def student_cdf(degrees: ArrayLike, t: ArrayLike) -> Array:
     """P(T <= t) with so many degrees of freedom."""
-    return _of_pairs(_function("student_cdf"), degrees, t)
+    return _of_pairs(_core.student_cdf, degrees, t)
 
 
 def student_quantile(degrees: ArrayLike, p: ArrayLike) -> Array:
     """The t of which P(T <= t) is `p`."""
-    return _of_pairs(_function("student_quantile"), degrees, p)
+    return _of_pairs(_core.student_quantile, degrees, p)
 
 
 def log_gamma(x: ArrayLike) -> Array:
     """The logarithm of the gamma function; `x` above 0."""
-    return _of_each(_function("log_gamma"), x)
+    return _of_each(_core.log_gamma, x)
 
 
 def trigamma(x: ArrayLike) -> Array:
     """Its second derivative; `x` above 0."""
-    return _of_each(_function("trigamma"), x)
-
-
-def _function(name: str) -> Callable[..., bytes]:
-    """Of the extension; SciPy's where the extension was built before it had them."""
-    if hasattr(_core, name):
-        return cast(Callable[..., bytes], getattr(_core, name))
-    from scipy import special
-
-    of_scipy: dict[str, Callable[..., Array]] = {
-        "student_cdf": special.stdtr,
-        "student_quantile": special.stdtrit,
-        "log_gamma": special.gammaln,
-        "trigamma": lambda x: special.polygamma(1, x),
-    }
-    return lambda *raw: np.asarray(of_scipy[name](*map(np.frombuffer, raw))).tobytes()
+    return _of_each(_core.trigamma, x)
 
 
 def _of_pairs(function: Callable[[bytes, bytes], bytes], *pair: ArrayLike) -> Array:
