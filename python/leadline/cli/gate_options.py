@@ -213,7 +213,8 @@ class AskedGates:
             else:
                 said = f"\u2713 ok: {outcome.text} is false"
             _say_outcome(said, outcome)
-        say_required(required)
+        if required:  # to show them loads what sizing asks, too
+            say_required(required)
         truths = [*(outcome.fails for outcome in outcomes), *verdicts_of(required)]
         if True in truths:
             return EXIT_GATE
