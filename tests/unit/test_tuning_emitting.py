@@ -228,7 +228,7 @@ def test_what_a_stored_proof_says_decides_what_is_written(
 
 
 def test_prices_are_said_and_no_comment_ends_early() -> None:
-    assert "# price (security): no guard" in text_of("grub", "mitigations=off")
+    assert "# trade-off, security: no guard" in text_of("grub", "mitigations=off")
     evil = made("evil", "{kind: sysctl, key: a.b}", title="title\nkernel.panic = 1\u2028x")
     text = TUNING_FORMATS["sysctl"](Emission((AskedValue(evil, "1"),), {})).files[0].text
     assert lines(text) == ["a.b = 1"]
