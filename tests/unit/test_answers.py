@@ -113,7 +113,7 @@ def test_more_blocks_are_asked_for_where_they_would_tell_something() -> None:
     found = [_undecided(3, MoreBlocks(6, 0.15)), _undecided(3, MoreBlocks(12, 0.9)), _undecided(3)]
     step = wider(found, 60.0)
     assert step is not None
-    assert step.text == "to detect 90 % in most inconclusive comparisons: run it with --blocks 15"
+    assert step.text == "to detect a difference of 90 % in most inconclusive comparisons: run it with --blocks 15"
     assert step.seconds == pytest.approx(15 * 60)
     hopeless = wider([_undecided(3), _undecided(3), found[0]], 60.0)
     assert hopeless is not None

@@ -179,3 +179,18 @@ def test_an_unknown_format_is_a_usage_error_with_the_known_ones() -> None:
 
 def test_json_carries_hostile_text_unchanged() -> None:
     assert HOSTILE in show("hostile")["cells"][0]["work"]
+
+
+def test_csv_has_no_interval_that_says_nothing() -> None:
+    """From 0.0017 ns to years: two blocks that differ give such ends, and they are no bounds."""
+    wide = Quantity(4e6, "ns", 0.0017, 1.6e17, 2)
+    findings = typical()
+    cell = replace(
+        findings.cells[0], metrics={"latency_mean": wide, "iops": Quantity(5.0, "1/s", 4.0, 6.0, 3)}
+    )
+    rows = list(csv.DictReader(io.StringIO(render(replace(findings, cells=(cell,)), "csv"))))
+    by_metric = {row["metric"]: row for row in rows}
+    found = by_metric["latency_mean"]
+    assert (found["value"], found["low"], found["high"]) == ("4000000.0", "", "")
+    assert found["reason"].startswith("too noisy for a CI")
+    assert (by_metric["iops"]["low"], by_metric["iops"]["high"]) == ("4.0", "6.0")

@@ -28,7 +28,7 @@ from leadline.verdict.model import (
     Validity,
     part_label,
 )
-from leadline.verdict.sections.section import AskedFigure, NextStep, StudyAnswer
+from leadline.verdict.sections.section import AskedFigure, NextStep, StudyAnswer, TextTable
 
 WIDTH, HEIGHT = 100, 40
 UNITS = {"bandwidth": "B/s", "iops": "1/s", "run_time": "s", "create_iops": "1/s"}
@@ -291,3 +291,29 @@ def test_a_row_that_could_not_be_compared_is_the_last_to_be_left_out() -> None:
     assert screen.table is not None
     assert "huge" in [row[0] for row in screen.table.rows]
     assert screen.table.cut
+
+
+@pytest.mark.parametrize("width", [40, 60, 100])
+def test_one_metric_has_every_column_at_any_width(width: int) -> None:
+    stream = io.StringIO()
+    show_figure(typical(), "latency_p99", Console(file=stream, width=width))
+    text = stream.getvalue()
+    for cell in typical().cells:
+        assert cell.target in text
+        assert cell.work in text
+        assert cell.validity.state.replace("_", " ") in text
+    assert max(map(len, text.splitlines())) <= width
+    words = set(text.replace(",", " ").replace(":", " ").split())
+    assert "DOUBTFUL" in words
+    assert not words & {"DOUBTFU", "validit", "slowe", "faste"}
+
+
+def test_a_table_with_too_many_columns_is_transposed_and_breaks_no_word() -> None:
+    headings = tuple(f"measured operation{place}" for place in range(14))
+    table = TextTable("t", headings, (tuple("12345" for _ in headings),) * 2, total=2, brief=2)
+    answer = StudyAnswer("Is it?", "It is.", matrix=table)
+    screen = screen_of(replace(typical(), answer=answer))
+    assert screen is not None
+    lines = [line for line, _ in lines_of(screen)]
+    assert max(map(len, lines)) <= WIDTH
+    assert all(any(line.startswith(heading) for line in lines) for heading in headings)

@@ -192,12 +192,13 @@ def _doubts(findings: Findings) -> tuple[CodeDoubt, ...]:
         CodeDoubt(
             item.code.state,
             f"{fmt.printable(fmt.sentence(item.code.title))} ({fmt.printable(item.code.code)}):"
-            f" {len(item.cells)} of {fmt.plural(every, 'cell')}",
-            f"{fmt.printable(item.code.code)} {len(item.cells)}",
+            f" {count} of {fmt.plural(every, 'cell')}",
+            f"{fmt.printable(item.code.code)} {count}",
             item.code.code,
-            f"{fmt.printable(item.code.title)} ({len(item.cells)})",
+            f"{fmt.printable(item.code.title)} ({count})",
         )
         for item in tables.fired(findings)
+        for count in (len({name for name, _ in item.cells}),)  # a code may fire twice in a cell
     )
 
 
@@ -306,16 +307,20 @@ def _wrapped(text: str, width: int, style: str, lead: str = "") -> list[Line]:
 
 
 def _widths(table: ScreenTable, heading_max: int) -> list[int]:
-    """Of columns; a long heading is folded, so that a name does not make a column of numbers wide."""
+    """Of columns; a long heading is folded between words, so that numbers keep a narrow column."""
     rows = [row for row in table.rows if len(row) > 1]
     return [
         max(
-            min(len(fmt.printable(heading)), heading_max),
+            min(len(fmt.printable(heading)), max(heading_max, _longest_word(heading))),
             *(len(fmt.printable(row[place])) for row in rows if place < len(row)),
             1,
         )
         for place, heading in enumerate(table.headings)
     ]
+
+
+def _longest_word(heading: str) -> int:
+    return max(map(len, fmt.printable(heading).split()), default=0)
 
 
 def _total(widths: Sequence[int]) -> int:
@@ -374,14 +379,36 @@ def show_screen(findings: Findings, console: Console, path: Path | None = None) 
 def show_figure(findings: Findings, figure: str, console: Console) -> None:
     """Print one figure of every cell. Raises UsageError for one that no cell has."""
     table, width = figure_table(findings, figure), min(console.width, WIDTH)
-    shown = terminal_table(f"{findings.title}: {metrics.heading(figure)}")
-    for place, heading in enumerate(table.headings):
-        shown.add_column(
-            heading, justify="right" if place in table.right else "left", no_wrap=place > 1, overflow="fold"
-        )
-    for row in table.rows:
-        shown.add_row(*map(terminal_text, row))
-    console.print(shown, width=width, soft_wrap=False)
+    title = f"{findings.title}: {metrics.heading(figure)}"
+    screen = ScreenTable(table.headings, table.rows, table.right)
+    if _total(_widths(screen, _HEADING_MAX)) > width:
+        console.print(terminal_text(title, "bold"))
+        for line in _narrow_lines(table, width):
+            console.print(terminal_text(line))
+    else:
+        shown = terminal_table(title)
+        for place, heading in enumerate(table.headings):
+            shown.add_column(heading, justify="right" if place in table.right else "left", no_wrap=True)
+        for row in table.rows:
+            shown.add_row(*map(terminal_text, row))
+        console.print(shown, width=width, soft_wrap=False)
     for note in table.notes:
         for line in textwrap.wrap(fmt.printable(note), width - 2):
             console.print(terminal_text(f"  {line}", "dim"))
+
+
+def _narrow_lines(table: FigureOfCells, width: int) -> Iterator[str]:
+    """A workload in a line, and below it a target with all that its row has: no column is cut."""
+    before = ""
+    for work, target, *rest in table.rows:
+        if work != before:
+            yield from textwrap.wrap(fmt.printable(work), width)
+        before = work
+        named = zip(table.headings[2:], rest, strict=True)
+        said = [f"{heading} {text}" for heading, text in named if text]
+        yield from textwrap.wrap(
+            fmt.printable(f"{target}: {', '.join(said)}"),
+            width,
+            initial_indent="  ",
+            subsequent_indent="    ",
+        )

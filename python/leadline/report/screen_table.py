@@ -332,7 +332,21 @@ def _lists(table: TextTable) -> Iterator[ScreenTable]:
     for count, longest in (*forms, *((count, _PATH_MAX[-1]) for count in range(len(rows) - 1, 0, -1))):
         texts = tuple(tuple(_text(entry, longest) for entry in row) for row in rows[:count])
         cut = "" if count >= total else f"{count} of {total:,} rows; --all has more"
-        yield ScreenTable(table.headings, texts, table.right, (table.note,) if table.note else (), cut)
+        notes = (table.note,) if table.note else ()
+        yield ScreenTable(table.headings, texts, table.right, notes, cut)
+        if count <= _ACROSS:
+            yield _transposed(table.headings, texts, notes, cut)
+
+
+_ACROSS = 6  # rows that may stand beside one another where a table is too wide
+
+
+def _transposed(
+    headings: tuple[str, ...], rows: tuple[tuple[str, ...], ...], notes: tuple[str, ...], cut: str
+) -> ScreenTable:
+    """A line for each column: of a table with more columns than a terminal is wide."""
+    first, *rest = zip(headings, *rows, strict=True)
+    return ScreenTable(first, tuple(rest), frozenset(), notes, cut)
 
 
 def _text(entry: str | Marked, longest: int) -> str:

@@ -13,6 +13,7 @@ from datetime import datetime
 from typing import Any
 from xml.etree import ElementTree as Tree
 
+from leadline import units
 from leadline.report import format as fmt
 from leadline.report.renderers.show_json import finite, plain, section_rows
 from leadline.verdict.model import Cell, Findings, Passed, Quantity, Regression, RegressionCheck
@@ -62,9 +63,19 @@ def _names(study: str, names: tuple[str, ...], factors: Mapping[str, Any]) -> li
 
 
 def _csv_figure(metric: str, item: Quantity, state: str, codes: str) -> list[str | int]:
-    bounds = [_digits(item.low), _digits(item.high)]
+    wide = _says_nothing(item)
+    bounds = ["", ""] if wide else [_digits(item.low), _digits(item.high)]
     numbers: list[str | int] = [safe(metric), _digits(item.value), safe(item.unit), *bounds, item.blocks]
-    return [*numbers, state, safe(codes), safe(_reason(item))]
+    return [*numbers, state, safe(codes), safe(_TOO_NOISY if wide else _reason(item))]
+
+
+_TOO_NOISY = f"too noisy for a CI: its ends are more than {units.TELLS:,.0f}x apart"
+
+
+def _says_nothing(item: Quantity) -> bool:
+    """An interval from 0.002 ns to years is no bound, and nobody should draw it."""
+    low, high = finite(item.low), finite(item.high)
+    return low is not None and high is not None and low > 0 and units.unbounded(low, high)
 
 
 def _metrics(cell: Cell) -> Iterator[tuple[str, Quantity]]:

@@ -248,4 +248,7 @@ def _steps(found: JudgedStudy, undecided: Sequence[Comparison]) -> list[NextStep
         verb = "tune prove" if any(one.state for one in found.plan.targets) else "run"
         steps.append(NextStep(f"finish the study: leadline {verb} --resume DIR", rest, first=True))
     more = wider(undecided, seconds)
+    if more and all(one.kind == "imported" for one in found.plan.cells):
+        text = "run the jobs again where they were measured, and import all results together: a block each"
+        more = NextStep(text)
     return [*steps, *([more] if more else [])]
