@@ -6,6 +6,7 @@ import math
 import random
 import re
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 from application_examples import planned
@@ -18,7 +19,7 @@ from leadline.analysis.metrics import Measured
 from leadline.plan.model import Plan
 from leadline.report.first_screen import screen_of
 from leadline.study.library import load_study
-from leadline.verdict.answers.compose import JudgedStudy, answer_of, question_of, wider
+from leadline.verdict.answers.compose import JudgedStudy, _steps, answer_of, question_of, wider
 from leadline.verdict.answers.messages import against_base, figures_alone, find_leaders, leaders_of
 from leadline.verdict.certainty import factor_words
 from leadline.verdict.model import UNUSABLE, Comparison, MoreBlocks, Outcome, Quantity, State, Validity
@@ -113,7 +114,10 @@ def test_more_blocks_are_asked_for_where_they_would_tell_something() -> None:
     found = [_undecided(3, MoreBlocks(6, 0.15)), _undecided(3, MoreBlocks(12, 0.9)), _undecided(3)]
     step = wider(found, 60.0)
     assert step is not None
-    assert step.text == "to detect a difference of 90 % in most inconclusive comparisons: run it with --blocks 15"
+    assert (
+        step.text
+        == "to detect a difference of 90 % in most inconclusive comparisons: run it with --blocks 15"
+    )
     assert step.seconds == pytest.approx(15 * 60)
     hopeless = wider([_undecided(3), _undecided(3), found[0]], 60.0)
     assert hopeless is not None
@@ -192,3 +196,14 @@ def test_where_nothing_can_be_used_the_answer_says_why() -> None:
     screen = screen_of(replace(typical(), cells=(bad,), answer=answer))
     assert screen is not None
     assert screen.steps[0].startswith("Reads came from a cache: Read a data set larger than the memory")
+
+
+@pytest.mark.parametrize(("kind", "blocks"), [("io", True), ("imported", False)])
+def test_what_was_imported_is_not_told_to_run_again_with_more_blocks(kind: str, blocks: bool) -> None:
+    open_ = [_undecided(1)]
+    jobs = SimpleNamespace(kind=kind, swept=None, id="a.x")
+    asked = Plan("x", "", "", 1, 1, (), (jobs,), (), 1.0, {})  # type: ignore[arg-type]
+    rest = (1.0, 1, (), [], {}, (), (), (), "", "a", 0.05, (), ())
+    study = JudgedStudy(load_study("quick", {}), asked, *rest, complete=True)  # type: ignore[arg-type]
+    (step,) = _steps(study, open_)
+    assert ("--blocks" in step.text) is blocks

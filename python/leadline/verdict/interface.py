@@ -208,6 +208,7 @@ class JudgedWork(ABC, Generic[JobT]):
 
     # What it has to say.
 
+    more_blocks: ClassVar[str] = ""  # how more blocks are had where it is not by another run with --blocks
     findings_first: ClassVar[bool] = False  # its findings are read before any caution
 
     def statements(self, own: OwnCells) -> Iterable[Statement]:

@@ -18,7 +18,7 @@ from leadline.verdict.certainty import named, usable
 from leadline.verdict.comparisons.comparisons import asked_metrics
 from leadline.verdict.comparisons.deciding import FEW_BLOCKS, LARGEST, MOST_BLOCKS, difference_words
 from leadline.verdict.interface import KindAnswer
-from leadline.verdict.kinds import metric_kind, metric_part
+from leadline.verdict.kinds import judged, metric_kind, metric_part
 from leadline.verdict.model import UNUSABLE, Cell, Comparison, Quantity, TargetView, part_label, severity
 from leadline.verdict.sections.section import AskedFigure, NextStep, StudyAnswer
 
@@ -248,7 +248,7 @@ def _steps(found: JudgedStudy, undecided: Sequence[Comparison]) -> list[NextStep
         verb = "tune prove" if any(one.state for one in found.plan.targets) else "run"
         steps.append(NextStep(f"finish the study: leadline {verb} --resume DIR", rest, first=True))
     more = wider(undecided, seconds)
-    if more and all(one.kind == "imported" for one in found.plan.cells):
-        text = "run the jobs again where they were measured, and import all results together: a block each"
-        more = NextStep(text)
+    otherwise = {judged(one.kind).more_blocks for one in found.plan.cells}
+    if more and all(otherwise):
+        more = NextStep(min(otherwise))
     return [*steps, *([more] if more else [])]

@@ -158,6 +158,7 @@ class JudgedImported(JudgedWork[ImportedJob]):
 
     kind = ImportedJob.kind
     exempt = frozenset({"origin_unknown", "events_lost", "other_load"})
+    more_blocks = "run the jobs again where they were measured, and import all results: a block each"
 
     def known_metrics(self) -> tuple[str, ...]:
         """All names that a cell can have."""
