@@ -267,7 +267,7 @@ _NAMED_FACTORS = 2
 def _in_works(found: Sequence[Comparison], every: Sequence[Comparison]) -> str:
     if len(every) == 1 or (len(found) == 1 and found[0].verdict in ("undecided", "same")):
         return f"in {found[0].work}"
-    return f"in {len(found)} of {len(every)} workloads"
+    return _where(len(found), len(every))
 
 
 def _in_all(every: Sequence[Comparison]) -> str:
