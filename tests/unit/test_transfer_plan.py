@@ -67,7 +67,7 @@ def _job(work: str, **where: object) -> TransferJob:
         ("transfer: write, source: 'root://h//f'", "source", "means nothing"),
         ("transfer: copy, size: 1M", "source", "needs the one that sends"),
         ("transfer: copy, size: 1M, source: 'root://h//f', buffer: 4M", "buffer", "servers choose"),
-        ("transfer: copy, source: 'root://h//f'", "size", "has to be said"),
+        ("transfer: copy, source: 'root://h//f'", "size", "is missing"),
         ("transfer: write, iodepth: 4", "iodepth", "transfer"),
         ("transfer: write, search: {bound: 5ms}", "search", "not of transfers"),
         ("transfer: write, clients: 4", "clients", "this host alone takes part"),
@@ -90,7 +90,7 @@ def test_what_is_not_said_is_chosen_and_given_a_reason() -> None:
     assert job.size * 5 <= 1 << 30
     for option in ("readers 2", "buffer 1m", "in_flight 4", "size ", "direct true", "engine io_uring"):
         assert any(note.startswith(option) for note in cell.notes), option
-    assert any("20 MiB in flight" in note for note in cell.notes)
+    assert any("20 MiB outstanding" in note for note in cell.notes)
 
 
 def test_buffered_writes_are_synced_at_the_end_and_direct_ones_are_not() -> None:
