@@ -3,7 +3,7 @@ SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
 .PHONY: help setup packages demo test test-all test-everything test-for test-conformance test-guest test-quick damage fuzz journeys kills hosts-kills tune-kills result-swaps lab-bench fio-bench many-hosts-bench search-bench search-lab-bench diagnosis-bench nothing-bench budget-bench imports-bench simulation-bench tuning-bench drishti-bench programs-bench lab-kills mutants sentences sanitize check emit-check audit \
-  sbom notices format bench lock clean wheel agent bundle wheel-test install-test deb-rpm deb-rpm-test image docs
+  sbom notices format bench lock clean wheel agent bundle wheel-test install-test conda deb-rpm deb-rpm-test image docs
 
 PYTHON ?= python3
 BIN := .venv/bin
@@ -209,6 +209,10 @@ bundle: .venv/.built ## One archive that installs without network, Python and co
 
 wheel-test: wheel ## An installed wheel traces a program: installs it elsewhere and runs it from there
 	@tools/wheel_test.sh
+
+conda: wheel ## A conda package of the wheel, in target/packaging/dist (MACHINE=aarch64)
+	@target/packaging/tools/bin/python tools/packaging/conda/build.py \
+	  target/packaging/dist/leadline-*_$(or $(MACHINE),$(shell uname -m)).whl target/packaging/dist
 
 deb-rpm: bundle ## A .deb and an .rpm of what the bundle installs, in target/packaging/dist (root)
 	@tools/packaging/packages.sh

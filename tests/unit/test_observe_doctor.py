@@ -135,3 +135,29 @@ def test_what_the_kernel_cannot_do_for_a_lab_comes_with_what_would_allow_it() ->
     for check in checks:
         assert check.why
         assert bool(check.remedy) == (check.state != "works")
+
+
+def test_a_library_that_a_target_needs_comes_with_the_command_that_installs_it() -> None:
+    lacking = [
+        {"name": name, "available": False, "words": "", "reason": "it is not there"}
+        for name in ("rados", "io_uring")
+    ]
+    rados, ring = doctor._engine_checks(lacking)
+    assert rados.used_for == "targets that begin with rados://"
+    assert rados.remedy == capabilities.installation_of(["librados2"])
+    assert ring.used_for == "I/O through io_uring"
+
+
+@pytest.mark.parametrize(
+    ("present", "command"),
+    [
+        ({"dnf"}, "dnf install librados2 libnfs-utils"),
+        ({"dnf", "apt-get"}, "apt-get install --no-install-recommends librados2 libnfs13"),
+        (set(), "apt-get install --no-install-recommends librados2 libnfs13"),
+    ],
+)
+def test_packages_are_named_as_the_system_names_them(present: set[str], command: str) -> None:
+    def which(program: str) -> str | None:
+        return f"/usr/bin/{program}" if program in present else None
+
+    assert capabilities.installation_of(["librados2", "libnfs13"], which) == command

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import os
+import re
+import shutil
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
+import yaml
 
 PACKAGING = Path(__file__).parents[2] / "tools" / "packaging"
 sys.path.insert(0, str(PACKAGING))
 
-from runtime_lock import needed  # noqa: E402 - tools are no package
+from runtime_lock import needed, plain  # noqa: E402 - tools are no package
 
 LOCK = """\
 a==1 \\
@@ -131,6 +135,7 @@ def test_what_does_not_start_is_not_installed(bundle: Path, tmp_path: Path, brok
     ("says", "programs", "words"),
     [
         ("echo glibc 2.17", "getconf", "leadline needs glibc 2.28 or newer, and this system has 2.17"),
+        ("echo 'ldd (GNU libc) 2.17'; exit $(expr $0 : '.*/getconf')", "getconf ldd", "this system has 2.17"),
         ("exit 1", "getconf ldd", "this system has another C library"),
         ("echo Linux riscv64", "uname", "and this is"),
         ("echo F 1 1 1 1; echo d 1 1 0 1", "df", "has 0 MB free"),
@@ -148,6 +153,20 @@ def test_a_system_that_it_does_not_run_on_is_refused_before_anything_is_written(
     assert not (tmp_path / "p").exists()
 
 
+def test_without_a_home_a_directory_is_asked_for(bundle: Path) -> None:
+    done = install(bundle, HOME="")
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "HOME is not set. Name one with --prefix" in done.stderr
+
+
+def test_an_archive_that_is_not_whole_is_refused(bundle: Path, tmp_path: Path) -> None:
+    shutil.rmtree(bundle / "leadline-1")
+    done = install(bundle, "--prefix", str(tmp_path / "p"))
+    assert done.returncode == 1
+    assert "Unpack the whole archive again" in done.stderr
+    assert not (tmp_path / "p").exists()
+
+
 def test_a_leadline_of_another_origin_is_left_alone(bundle: Path, tmp_path: Path) -> None:
     other = tmp_path / "p" / "bin" / "leadline"
     script(other, "echo other")
@@ -158,3 +177,16 @@ def test_a_leadline_of_another_origin_is_left_alone(bundle: Path, tmp_path: Path
         "no leadline that this script installed"
         in install(bundle, "--uninstall", "--prefix", str(tmp_path / "p")).stderr
     )
+
+
+# Names that conda-forge has for packages that PyPI calls otherwise.
+CONDA = {"msgpack": "msgpack-python", "prometheus-client": "prometheus_client"}
+
+
+def test_the_conda_package_needs_what_the_wheel_needs() -> None:
+    project = tomllib.loads((PACKAGING.parents[1] / "pyproject.toml").read_text())["project"]
+    asked = [re.fullmatch(r"([A-Za-z0-9._-]+)(.*)", one) for one in project["dependencies"]]
+    wanted = {f"{CONDA.get(plain(one[1]), one[1].lower())} {one[2]}" for one in asked if one}
+    recipe = yaml.safe_load((PACKAGING / "conda" / "recipe.yaml").read_text())
+    needs = set(recipe["requirements"]["run"])
+    assert needs == {*wanted, "__glibc >=2.17", f"python {project['requires-python']}"}

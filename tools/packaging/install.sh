@@ -38,8 +38,8 @@ if [ "$action" = uninstall ]; then
   exit 0
 fi
 
-machine="$(uname -s) on $(uname -m)"
-[ "$machine" = "Linux on @MACHINE@" ] || fail "This archive is for Linux on @MACHINE@, and this is $machine. Take the archive for it."
+machine=$(uname -sm)
+[ "$machine" = "Linux @MACHINE@" ] || fail "this archive is for Linux on @MACHINE@, and this is $machine. Take the archive for it."
 # "glibc 2.31", or the last word of "ldd (Debian GLIBC 2.31-13) 2.31"
 libc=$(getconf GNU_LIBC_VERSION 2>/dev/null || ldd --version 2>/dev/null | grep -i -e glibc -e 'gnu libc' | head -n 1) || true
 libc=${libc##* }

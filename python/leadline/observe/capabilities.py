@@ -6,7 +6,8 @@ import ctypes
 import errno
 import os
 import platform
-from collections.abc import Callable
+import shutil
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -153,6 +154,17 @@ def place(words: str, path: str) -> Capability:
     return Capability("storage", name, "limited", why, used_for, "The plan uses buffered I/O there.")
 
 
+# What EL calls otherwise than Debian; the second of these brings the library with its programs.
+_OF_EL = {"libxrdcl3": "xrootd-client-libs", "libnfs13": "libnfs-utils"}
+
+
+def installation_of(packages: Sequence[str], which: Callable[[str], str | None] = shutil.which) -> str:
+    """The command that installs these packages of Debian, or EL's where dnf is what installs packages."""
+    if which("apt-get") is None and which("dnf") is not None:
+        return f"dnf install {' '.join(_OF_EL.get(package, package) for package in packages)}"
+    return f"apt-get install --no-install-recommends {' '.join(packages)}"
+
+
 def library(
     name: str, package: str, used_for: str, load: Callable[[str], object] = ctypes.CDLL
 ) -> Capability:
@@ -160,6 +172,6 @@ def library(
     try:
         load(name)
     except OSError:
-        remedy = f"apt-get install --no-install-recommends {package}"
+        remedy = installation_of([package])
         return Capability("Ceph", package, "missing", f"{name} cannot be opened", used_for, remedy)
     return Capability("Ceph", package, "works", f"{name} opens", used_for)

@@ -115,17 +115,23 @@ def _version_check(core: str) -> Capability:
 
 
 def _engine_checks(engines: list[dict[str, object]]) -> list[Capability]:
-    from leadline.observe.capabilities import Capability, State
+    from leadline.observe.capabilities import Capability, State, installation_of
+    from leadline.study.schemes import table
 
+    schemes = {engine.name: scheme for scheme in table() if scheme.url for engine in scheme.engines}
     checks = []
     for engine in engines:
         available = bool(engine["available"])
         words = str(engine["words"])
         why = words if available else str(engine["reason"] or "not available")
         state: State = "works" if available else "missing"
-        remedy = "" if available else "Another engine is chosen, and the plan names it."
+        scheme = schemes.get(str(engine["name"]))
+        used_for = f"targets that begin with {scheme.name}://" if scheme else f"I/O through {engine['name']}"
+        remedy = "Another engine is chosen, and the plan names it."
+        if scheme and scheme.package:
+            remedy = installation_of([scheme.package])
         name = f"{_ENGINE}{engine['name']}"
-        checks.append(Capability("leadline", name, state, why, f"I/O through {engine['name']}", remedy))
+        checks.append(Capability("leadline", name, state, why, used_for, "" if available else remedy))
     return checks
 
 
@@ -188,13 +194,13 @@ def _gateway_checks() -> list[Capability]:
 
 
 def _program_checks(which: Callable[[str], str | None]) -> list[Capability]:
-    from leadline.observe.capabilities import Capability
+    from leadline.observe.capabilities import Capability, installation_of
 
     checks = []
     for program, (package, used_for) in _PROGRAMS.items():
         path = which(program)
         if path is None:
-            remedy = f"{_INSTALL} {package}"
+            remedy = installation_of([package])
             checks.append(Capability("programs", program, "missing", "not on the path", used_for, remedy))
         else:
             checks.append(Capability("programs", program, "works", path, used_for))
