@@ -252,8 +252,9 @@ def _factor_of(row: Comparison, words: str) -> str:
 
 
 def _named_factors(found: Sequence[Comparison]) -> str:
-    """The largest certain difference, and the least of several."""
-    shown = found if len(found) <= _NAMED_FACTORS else (found[0], found[-1])
+    """The largest difference and the least, by what is printed: `120x in a (CI …) to 4.9x in b (CI …)`."""
+    ranked = sorted(found, key=lambda row: -(numbers.factor_of(row) or 0.0))
+    shown = ranked if len(ranked) <= _NAMED_FACTORS else (ranked[0], ranked[-1])
     middle = ", ".join(_factor_of(row, f"in {row.work}") for row in shown[:-1])
     last = _factor_of(shown[-1], f"in {shown[-1].work}")
     if not middle:
