@@ -23,7 +23,8 @@ if [ -z "${PORTABLE:-}" ]; then
   exit 0
 fi
 PYTHONPATH=python python tools/vega_runtime.py
-wheel=$(tools/packaging/wheel.sh | tail -n 1)
+# The agent for other machines is made for what is handed out: `make wheel`.
+wheel=$(MACHINES=$(uname -m) tools/packaging/wheel.sh | tail -n 1)
 opened=target/packaging/opened/leadline # where that script judged it
 for part in _core.abi3.so $(cd "$opened" && echo lib/*.so); do put "$opened/$part" "$package/$part"; done
 for part in $(cd "$opened" && echo lib/agent/*); do put "$opened/$part" "$package/$part" 0755; done
