@@ -90,8 +90,9 @@ def resolve_io(
     notes: list[str] = []
     sizes = sizes_of(options)
     block_bytes = sizes[0]
-    numjobs, nrfiles, depth = options.numjobs or 1, options.nrfiles or 1, options.iodepth or 1
     size_bytes = _size(work, options, target, around, notes)
+    options, size_bytes = _threads_for_depth(options, size_bytes, facts, around, notes)
+    numjobs, nrfiles, depth = options.numjobs or 1, options.nrfiles or 1, options.iodepth or 1
     direct = _direct(work, options, target, facts, sizes, notes)
     writes = options.rw not in READ_ONLY and not (options.rw in MIXED and options.rwmixread == 100)
     end_fsync = _end_fsync(options, facts, notes, cached_writes=writes and not direct)
@@ -147,6 +148,32 @@ def resolve_io(
     if writes:
         _check_objects(work, target, sizes)
     return Resolved(job, measures_caches(job, facts, around, notes), tuple(notes))
+
+
+def _threads_for_depth(
+    options: IoOptions, size_bytes: int, facts: TargetFacts, around: Surroundings, notes: list[str]
+) -> tuple[IoOptions, int]:
+    """Threads of one request each, where no engine of this host keeps several outstanding.
+
+    As many requests are outstanding as was asked for, and the data set is as large: each thread has files of
+    its own, a part of the size. Options that mean something else with more jobs are left as they are, and
+    `choose_engine` refuses them with the remedy.
+    """
+    depth, ring = options.iodepth or 1, schemes.ring_engine()
+    chosen = options.engine not in (None, AUTO) or facts.own_engine is not None or options.sqthread_poll
+    told = any((options.shared, options.rate, options.rate_iops, options.offset, options.offset_increment))
+    if depth == 1 or ring not in around.unavailable or chosen or told:
+        return options, size_bytes
+    step_bytes = common_step(sizes_of(options), options.nrfiles or 1)
+    part_bytes = size_bytes // depth // step_bytes * step_bytes
+    if part_bytes == 0:
+        return options, size_bytes
+    jobs = (options.numjobs or 1) * depth
+    notes.append(
+        f"numjobs {jobs}, iodepth 1: {ring} does not work here, so {depth} threads with one request each"
+        f" stand for iodepth {depth}; each has files of {units.exact_size(part_bytes)}"
+    )
+    return options.model_copy(update={"iodepth": 1, "numjobs": jobs}), part_bytes
 
 
 def _end_fsync(options: IoOptions, facts: TargetFacts, notes: list[str], *, cached_writes: bool) -> bool:
