@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from agents import Standing, standing_in
-from leadline.hosts.agent.children import Carrier
+from leadline.hosts.agent.children import AgentChild, Carrier, ChildStreams
 from leadline.hosts.workers.study_hosts import watcher_of
 from leadline.observe.client import Observer
 from leadline.observe.host import host
@@ -177,3 +177,33 @@ def test_paths_of_the_result_are_those_of_the_agent_there(tmp_path: Path) -> Non
 def test_clusters_are_watched_by_a_host_that_can(agents: str, watcher: int) -> None:
     hosts = [{"agent": "yes"} if one == "y" else {"name": "a"} for one in agents]
     assert watcher_of(hosts) == watcher
+
+
+class Liar:
+    """The connection to an agent whose child says these bytes, and no more."""
+
+    over = False
+
+    def __init__(self, *pieces: bytes) -> None:
+        self._pieces = [*pieces, None]
+
+    def call(self, name: str, *_: Any, **_more: Any) -> Any:
+        if name == "read":
+            return self._pieces.pop(0)
+        return {"spawn": {"id": 1, "pid": 1}, "wait": 0}.get(name)
+
+
+@pytest.mark.parametrize("line", [b'{"a":' * 100_000 + b"\n", b'{"event": NaN}\n', b'{"event": "do\n'])
+def test_what_a_child_there_says_that_is_no_message_comes_no_further(line: bytes) -> None:
+    output, its_output = os.pipe()
+    errors, its_errors = os.pipe()
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    child = AgentChild(
+        Liar(b'{"event": "ready"}\n', line), "worker", ChildStreams(nothing, its_output, its_errors)
+    )
+    for descriptor in (nothing, its_output, its_errors):
+        os.close(descriptor)
+    with os.fdopen(output, "rb") as said, os.fdopen(errors, "rb") as words:
+        assert said.read() == b'{"event": "ready"}\n'
+        assert b"answers with no message" in words.read()
+    assert child.wait(5.0)

@@ -52,7 +52,7 @@ def test_what_a_verb_makes_goes_where_o_says(verb: str) -> None:
 
 def test_every_verb_that_makes_a_result_or_a_report_has_it() -> None:
     having = {verb for verb, command in EVERY.items() if options(command, {"-o"})}
-    kinds = ("darshan", "elbencho", "fio", "io500", "opencast", "published", "result", "strace")
+    kinds = ("agent", "darshan", "elbencho", "fio", "io500", "opencast", "published", "result", "strace")
     assert having == {
         "run",
         "trace",

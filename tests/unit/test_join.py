@@ -123,7 +123,7 @@ def test_what_was_in_flight_at_the_end_counts_with_the_time_that_it_took() -> No
 def test_hosts_without_a_common_time_are_no_trial() -> None:
     row = row_of(host("a"), host("b", starts_ns=START + 60 * S))
     assert row.state == "error"
-    assert "at no time together" in (row.error or "")
+    assert "never measured at the same time" in (row.error or "")
     assert (row.measured_ns, row.read_bytes) == (0, 0)
 
 

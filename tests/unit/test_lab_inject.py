@@ -234,7 +234,7 @@ def test_an_answer_of_the_cluster_that_lacks_what_is_needed_is_an_error(lab: Lab
     def plan(_: FaultScene) -> FaultPlan:
         raise KeyError("pg_stats")
 
-    with pytest.raises(LabError, match="does not say what toy needs to know"):
+    with pytest.raises(LabError, match="does not report what toy needs to know"):
         inject(lab, FaultKind("toy", "", "", nothing, plan))
     assert engine.in_force(lab.directory) == ()
 

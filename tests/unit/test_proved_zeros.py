@@ -32,11 +32,17 @@ def moved(base: list[float], other: list[float], direction: str) -> Mechanism:
 @pytest.mark.parametrize(
     ("base", "other", "direction", "went", "says"),
     [
-        (SOME, NONE, "down", "as meant", "did: 0 times, at most"),
-        (SOME, NONE, "up", "the other way", "went the other way: 0 times"),
-        (NONE, SOME, "up", "as meant", "did: from none to some in 4 blocks."),
-        (NONE, SOME, "down", "the other way", "went the other way: from none to some"),
-        ([0.0, 0.1, 0.0, 0.0], [0.0, 0.0, 0.1, 0.0], "down", "open", "whether it did is open: 1 times"),
+        (SOME, NONE, "down", "as meant", "did: ratio 0 (CI at most"),
+        (SOME, NONE, "up", "the other way", "went the other way: ratio 0 (CI"),
+        (NONE, SOME, "up", "as meant", "did: from zero in 4 blocks."),
+        (NONE, SOME, "down", "the other way", "went the other way: from zero"),
+        (
+            [0.0, 0.1, 0.0, 0.0],
+            [0.0, 0.0, 0.1, 0.0],
+            "down",
+            "open",
+            "whether it did is open: ratio 1 (CI unbounded)",
+        ),
     ],
 )
 def test_what_goes_to_nothing_moved(

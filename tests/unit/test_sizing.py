@@ -182,6 +182,6 @@ def test_a_file_may_have_only_what_is_to_be_bought(tmp_path: Path) -> None:
     file.write_text("format: leadline.requirements/1\nsizing:\n" + _PLAIN)
     assert read_required(file).sizing == _asked()
     with pytest.raises(SpecError, match="only"):
-        required_of(file)
+        required_of([str(file)])
     with pytest.raises(SpecError, match="nothing is required"):
         read_requirements("format: leadline.requirements/1\n", "none.yaml", {})

@@ -470,7 +470,7 @@ def test_without_calls_that_tell_straces_cost_no_time_is_claimed(tmp_path: Path)
     assert findings.cells[0].metrics["read_share"].value is None
     assert findings.cells[0].metrics["io_time"].value is None
     said = {one.says: one.text for one in findings.statements}
-    assert "is not known" in said["trace_time"]
+    assert "is unknown" in said["trace_time"]
     assert "its cost is not known" in said["rule_small_reads"]
 
 

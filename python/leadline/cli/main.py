@@ -50,7 +50,7 @@ _SECTIONS: tuple[tuple[str, str, tuple[tuple[str, str], ...]], ...] = (
             ("trend", "Show how a metric changed over many results"),
             (
                 "import",
-                "Import results of fio, elbencho and IO500, Darshan and strace logs, published tables",
+                "Import results of fio, elbencho and IO500, logs of other tracers, published tables",
             ),
             ("reproduce", "Compare a document's published values with measured and modelled ones"),
         ),

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import IO, Any, NamedTuple
 
 from leadline.errors import LeadlineError
+from leadline.foreign import parse_json
 from leadline.hosts.agent.connection import AgentConnection, AgentError, AgentLostError
 from leadline.hosts.replies import ATTEMPT_BYTES_MAX
 from leadline.run.kinds import handed
@@ -25,6 +26,7 @@ _READ_S = 20.0  # a call that waits for output is answered by then
 _LATE_S = 30.0  # more for its answer
 _PIECE_BYTES = 4 << 20
 _GONE_S = 5.0
+_LINE_BYTES_MAX = 64 << 20
 _Lines = Callable[[bytes], bytes]
 
 
@@ -92,7 +94,10 @@ class AgentChild:
             if data is None:
                 break
             *lines, pending = (pending + data).split(b"\n")
+            if len(pending) > _LINE_BYTES_MAX:
+                raise AgentError("a process of the agent prints a line without end", "see who answers there")
             for line in lines:
+                _require_json(line)
                 with suppress(OSError):  # nobody listens any more
                     _write_all(self._output, self._says(line + b"\n"))
         with suppress(OSError):
@@ -136,6 +141,16 @@ class AgentChild:
         """See `WorkerProcess`."""
         with suppress(LeadlineError):
             self._connection.call("release", self._id)
+
+
+def _require_json(line: bytes) -> None:
+    """Raises AgentError for what those who read the words of our own processes would not survive."""
+    if line.startswith(b"{"):
+        try:
+            parse_json(line)
+        except ValueError as error:
+            words = f"a process of the agent answers with no message: {error}"
+            raise AgentError(words, "see who answers there") from None
 
 
 def _write_all(descriptor: int, data: bytes) -> None:
@@ -197,11 +212,11 @@ class Carrier:
 
     def told(self, line: bytes) -> bytes:
         """A command as it is for the host."""
-        message = json.loads(line)
+        message = parse_json(line)
         if message.get("start_ns") is not None:
             message["start_ns"] = self._start_there(message["start_ns"])
         if message.get("command") == "trial":
-            self._trial = json.loads(line)
+            self._trial = parse_json(line)
             message["record"] = self._place(message["record"])
         if isinstance(message.get("job"), dict):
             message["job"] = self._job(message["job"])
@@ -237,7 +252,7 @@ class Carrier:
         """An answer, once the files that belong to it are here."""
         if self._trial is None or not line.startswith(b"{"):
             return line
-        message = json.loads(line)
+        message = parse_json(line)
         if message.get("event") not in ("done", "failed"):
             return line
         trial, self._trial = self._trial, None

@@ -6,7 +6,6 @@ command what `hosts/stdio.py` is on a host that has leadline. The host's session
 
 from __future__ import annotations
 
-import json
 import os
 import subprocess
 import sys
@@ -17,6 +16,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from leadline.errors import LeadlineError
+from leadline.foreign import parse_json
 from leadline.hosts.agent.connection import AgentConnection, read_greeting
 from leadline.hosts.agent.copying import AgentFile, bring
 from leadline.hosts.agent.machine import AgentMachine
@@ -120,7 +120,7 @@ def serve(asked: dict[str, Any]) -> None:
 def main() -> NoReturn:
     """Serve, and leave without a wait for calls that last."""
     try:
-        serve(json.loads(sys.argv[1]))
+        serve(parse_json(sys.argv[1]))
     finally:
         os._exit(0)
 
