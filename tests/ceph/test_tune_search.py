@@ -52,7 +52,7 @@ def test_a_bad_default_is_found_and_proved_and_left_as_it_was(
         assert json.loads(config(lab, "dump", "--format", "json")) == before
     finally:
         config(lab, "rm", "client", OPTION)
-    assert f"with {OPTION}=true." in " ".join(done.stdout.split()), done.stdout
+    assert f"Proved better than the default: {OPTION}=true." in " ".join(done.stdout.split()), done.stdout
     found = json.loads(leadline("show", str(tmp_path / "r"), "--json").stdout)["search"]
     assert found["winner"] == {OPTION: "true"}
     assert found["gains"]["default"][0]["low"] > 2, found["gains"]

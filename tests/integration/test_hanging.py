@@ -194,6 +194,7 @@ CASES = {
     "import result": (Case("import result HUNG/a"), Case("import result GOOD --into HUNG")),
     "import opencast": (Case("import opencast HUNG/a.json -o new"), Case("import opencast GOOD -o HUNG/a")),
     "import darshan": (Case("import darshan HUNG/a.darshan"), Case("import darshan GOOD -o HUNG/a")),
+    "import agent": (Case("import agent HUNG/log"), Case("import agent GOOD -o HUNG/a")),
     "import strace": (Case("import strace HUNG/log"), Case("import strace GOOD -o HUNG/a")),
     "watch": (
         Case("watch HUNG --for 1s --no-bpf"),
