@@ -16,7 +16,7 @@ import click
 
 from leadline.cli.console import echo
 from leadline.cli.main import EXIT_GATE, EXIT_GOOD, EXIT_INVALID, EXIT_UNDECIDED
-from leadline.cli.options import RenamedOption
+from leadline.cli.options import AskedUnlessCondition, RenamedOption
 from leadline.errors import SpecError, UsageError
 
 if TYPE_CHECKING:
@@ -33,6 +33,7 @@ def require_option(words: str) -> Callable[[_Function], _Function]:
     def decorate(function: _Function) -> _Function:
         return click.option(
             "--require",
+            type=AskedUnlessCondition(),
             multiple=True,
             metavar="FILE|CONDITION",
             help="Check the result against the requirements of a file, or against one, for example "

@@ -88,6 +88,20 @@ class AskedUnlessValues(click.types.StringParamType):
         return str(value)
 
 
+class AskedUnlessCondition(click.types.StringParamType):
+    """A condition with one of `<`, `>` and `=`, or else a file of the user's that has conditions."""
+
+    name = "condition or path"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """The text itself."""
+        from leadline.verdict.requirements import is_condition
+
+        if not is_condition(value):
+            AskedPath().convert(value, param, ctx)
+        return str(value)
+
+
 class UntouchedPath(click.types.StringParamType):
     """A place to measure or to look at."""
 

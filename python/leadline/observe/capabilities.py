@@ -6,8 +6,7 @@ import ctypes
 import errno
 import os
 import platform
-import shutil
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -154,13 +153,25 @@ def place(words: str, path: str) -> Capability:
     return Capability("storage", name, "limited", why, used_for, "The plan uses buffered I/O there.")
 
 
+def os_release() -> Mapping[str, str]:
+    """What the system calls itself (os-release(5)); nothing where it does not."""
+    try:
+        return platform.freedesktop_os_release()
+    except OSError:
+        return {}
+
+
 # What EL calls otherwise than Debian; the second of these brings the library with its programs.
 _OF_EL = {"libxrdcl3": "xrootd-client-libs", "libnfs13": "libnfs-utils"}
 
 
-def installation_of(packages: Sequence[str], which: Callable[[str], str | None] = shutil.which) -> str:
-    """The command that installs these packages of Debian, or EL's where dnf is what installs packages."""
-    if which("apt-get") is None and which("dnf") is not None:
+def installation_of(packages: Sequence[str], release: Callable[[], Mapping[str, str]] = os_release) -> str:
+    """The command that installs these packages of Debian, or EL's on a system of that family.
+
+    By what the system calls itself: a directory of PATH may lie on what hangs.
+    """
+    found = release()
+    if {found.get("ID"), *found.get("ID_LIKE", "").split()} & {"rhel", "fedora", "centos"}:
         return f"dnf install {' '.join(_OF_EL.get(package, package) for package in packages)}"
     return f"apt-get install --no-install-recommends {' '.join(packages)}"
 
