@@ -61,6 +61,6 @@ def assert_one_screen(printed: str) -> None:
     assert 0 < len(lines) <= 40, printed
     # A command is not folded: its path may be long.
     assert max(len(line) for line in lines if " leadline " not in line) <= 100, printed
-    assert any(
-        line.replace("Next:", "").lstrip().startswith("more: leadline show ") for line in lines[-3:]
-    ), printed
+    more = next((place for place, line in enumerate(lines) if " more: leadline " in f" {line}"), None)
+    assert more is not None, printed
+    assert any("leadline show " in line for line in lines[more:]), printed

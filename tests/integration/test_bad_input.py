@@ -39,7 +39,7 @@ def refused(leadline: Command, *arguments: str, cwd: Path) -> str:
         (GOOD.replace("bs: 4k", "bs: 4k, rwmixread: 50"), ("bad.yaml, line 3", "rwmixread")),
         (GOOD.replace("bs: 4k", "bs: 4k, iodepth: 8, engine: psync"), ("bad.yaml, line 3", "iodepth")),
         (GOOD.replace("leadline.study/1", "leadline.study/9"), ("bad.yaml, line 1", "leadline.study/9")),
-        (GOOD + "works: {}\n", ("bad.yaml, line 4", "works")),
+        (GOOD + "works: {}\n", ("bad.yaml, line 4", "workloads", "given twice")),
         (GOOD + "blocks: many\n", ("bad.yaml, line 4", "blocks")),
         (GOOD + "targets: {a: 'gopher://x'}\n", ("bad.yaml, line 4", "gopher")),
         (GOOD + "x: ${NOT_SET_ANYWHERE}\n", ("bad.yaml, line 4", "NOT_SET_ANYWHERE")),

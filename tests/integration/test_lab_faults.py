@@ -169,7 +169,7 @@ def test_under_a_fault_that_was_asked_for_no_cell_is_doubted_for_it_and_all_repo
     assert {row.under_fault for row in trials(out)} == {True}
     assert CODE not in codes_of(out)["a.w"]
     shown = show(leadline, out)
-    words = f"3 of 3 trials ran while a fault was in force, as asked for: {LINK[2]}."
+    words = f"3 of 3 trials ran while a fault was active, as requested: {LINK[2]}."
     assert sentence(shown) == words
     assert words in " ".join(screen.stdout.split())
     (one,) = shown["faults"]
@@ -235,7 +235,7 @@ def test_trials_under_different_faults_that_were_asked_for_are_a_mixture(
     faults.end(lab, "1")
     process.communicate(timeout=60)
     assert codes_of(out)["a.w"][CODE][0] == "DOUBTFUL"
-    assert "Trials differ in that" in sentence(show(leadline, out))
+    assert "The trials ran under different faults" in sentence(show(leadline, out))
 
 
 def test_a_killed_run_goes_on_with_what_happened_meanwhile(

@@ -253,7 +253,7 @@ BAD = {
     "not found": (("profile", "--", "no-such-command"), 2, "was not found"),
     "no directory": (("profile", "--below", "/no/such/place", "--", "true"), 2, "does not exist"),
     "no call there": (("profile", "--", "true"), 2, "reached a file below"),
-    "both": (("profile", "--at", "write=1ms", "--like", "/tmp", "--", "true"), 2, "both say"),
+    "both": (("profile", "--at", "write=1ms", "--like", "/tmp", "--", "true"), 2, "both give"),
     "no latency": (("profile", "--at", "write", "--", "true"), 2, "no latency of a class"),
     "no profile": (("profile", "--from", "/dev/null"), 2, "/dev/null"),
 }

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import signal
+import struct
 import subprocess
 import sys
 import time
@@ -170,14 +171,22 @@ def test_what_a_login_prints_is_passed_over(site: Site, target: Path) -> None:
             {"port": 1},
             "cannot be reached by SSH: connect to host 127.0.0.1 port 1: Connection refused",
         ),
-        ("alpha: {address: 127.0.0.1, python: /usr/bin/python3}", {}, "starts no leadline: /usr/bin/python3"),
-        ("alpha: {address: 127.0.0.1, python: /nonexistent}", {}, "No such file or directory"),
+        ("alpha: {address: 127.0.0.1, python: /usr/bin/python3}", {}, "starts no agent: it runs Linux on"),
+        ("alpha: {address: 127.0.0.1, python: /nonexistent}", {}, "starts no agent: it runs Linux on"),
     ],
     ids=["unknown key", "refused key", "no server", "no leadline", "no Python"],
 )
 def test_a_host_that_cannot_be_asked_is_named_and_nothing_starts(
-    site: Site, target: Path, host: str, ssh: dict[str, object], words: str
+    site: Site,
+    target: Path,
+    host: str,
+    ssh: dict[str, object],
+    words: str,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    others = site.directory / "leadline-agent-aarch64"  # the only agent there is, for another machine
+    others.write_bytes(struct.pack("<4s12x2xH", b"\x7fELF", 183))
+    monkeypatch.setenv("LEADLINE_AGENT", str(others))
     if "python3" in host:  # one that finds this package by its environment has leadline
         script = site.directory / "bare"
         script.write_text('#!/bin/sh\nexec /usr/bin/python3 -I "$@"\n')

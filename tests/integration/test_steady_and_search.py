@@ -136,7 +136,8 @@ def test_a_bound_that_nothing_keeps_is_said_with_what_was_seen_at_the_lowest_rat
     words = ("run", str(study), "--target", f"a={target}", "--set", "works.reads.search.trials=3")
     done = leadline(*words, "--bound", "mean=1ns", "--out", str(tmp_path / "r"))
     assert_measured(done, tmp_path / "r", CACHED)
-    assert "Highest rate with mean <= 1ns: a.reads none that was tried." in done.stdout
+    assert "Highest rate with mean <= 1ns: a.reads no tested rate." in done.stdout
+    assert "No answer: the 1 cell has no value to use. a.reads: not even the lowest" in done.stdout
     lowest = [rate for block, rate in rates(open_result(tmp_path / "r").trials()) if block == 1]
     assert lowest[-1] == 100
     words = show(leadline, tmp_path / "r")["cells"][0]["metrics"]["rate_at_mean_1ns"]["reason"]

@@ -82,7 +82,8 @@ def test_a_mapped_file_is_named_with_its_size_and_makes_it_doubtful(
     assert found["trace"]["copies"][0]["faults_major"] >= faults > 0
     screen = " ".join(leadline("show", str(out)).stdout.split())
     assert f"{data} was mapped into memory (32 MiB in 1 mapping): totals of bytes" in screen
-    assert "lack what was read through it; the time of its page faults is unknown" in screen
+    moved = "read and written" if how == "writes" else "read"
+    assert f"lack what was {moved} through it; the time of its page faults is unknown" in screen
     assert "computing is the bottleneck" not in screen.lower()
 
 

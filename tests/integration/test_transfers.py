@@ -92,7 +92,7 @@ def test_a_cell_that_memory_does_not_hold_is_refused_by_the_plan(
     study.write_text(f"format: leadline.study/1\nworks: {{huge: {work}}}\n")
     done = leadline("plan", str(study), "--target", f"a={target}")
     assert done.returncode == 2
-    assert "1024 x 1g x 64, are 64 TiB in flight" in " ".join(done.stderr.split())
+    assert "1024 x 1g x 64, are 64 TiB outstanding" in " ".join(done.stderr.split())
 
 
 COPIES = "ofs.tpc ttl 60 60 xfr 8 autorm pgm /usr/bin/xrdcp --server"

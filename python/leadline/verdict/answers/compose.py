@@ -211,7 +211,7 @@ def _as_sure(text: str, found: JudgedStudy, figures: Sequence[AskedFigure]) -> s
     sure = {one.cell for one in figures} - {one.cell for one in figures if not one.footnoted}
     doubtful = sum(one.validity.state == "DOUBTFUL" and one.id not in sure for one in found.cells)
     if not text:
-        return _no_answer(found)
+        return _no_answer(found, figures)
     absent = [one.target for one in found.left_out if one.work is None]
     text += f" Not measured: {named(absent)}." if absent else ""
     if any((view.facts.get("ceph") or {}).get("lab") for view in found.targets):
@@ -225,17 +225,18 @@ def _as_sure(text: str, found: JudgedStudy, figures: Sequence[AskedFigure]) -> s
     return f"{text} ({', '.join(parts)}.)"
 
 
-def _no_answer(found: JudgedStudy) -> str:
-    """Why nothing can be answered: the worst doubt with what was seen."""
+def _no_answer(found: JudgedStudy, figures: Sequence[AskedFigure]) -> str:
+    """Why nothing can be answered: the code that takes a value away, else why there is none."""
     if not found.cells:
         return "No answer: nothing was measured."
     codes = [(cell.id, code) for cell in found.cells for code in cell.validity.codes]
     lost = [pair for pair in codes if pair[1].state in UNUSABLE]
-    cell, code = max(lost or codes, key=lambda pair: severity(pair[1].state), default=("", None))
+    cell, code = max(lost, key=lambda pair: severity(pair[1].state), default=("", None))
     why = f" {cell} is {code.state.replace('_', ' ')}, {code.title}: {code.evidence}." if code else ""
     count = len(found.cells)
     none = f"none of {count} cells has a value" if count > 1 else "the 1 cell has no value"
-    return f"No answer: {none} to use.{why}"
+    reasons = (f" {one.cell}: {one.quantity.reason}." for one in figures if one.quantity.reason)
+    return f"No answer: {none} to use.{why or next(reasons, '')}"
 
 
 def _steps(found: JudgedStudy, undecided: Sequence[Comparison]) -> list[NextStep]:
