@@ -107,7 +107,7 @@ def test_nothing_is_run_where_nobody_can_be_asked(leadline: Command, result: Pat
     [
         (("--active", "--yes", "--for", "1s"), "--for"),
         (("--yes",), "--yes is for an experiment"),
-        (("--beside", "r=rados://p"), "--beside is for an experiment"),
+        (("--alternative", "r=rados://p"), "--alternative is for an experiment"),
         (("--active", "--live", "/"), "--live"),
     ],
 )
