@@ -27,10 +27,9 @@ _LATE_S = 30.0  # more for its answer
 _PIECE_BYTES = 4 << 20
 _GONE_S = 5.0
 _LINE_BYTES_MAX = 64 << 20
-_Lines = Callable[[bytes], bytes]
 
 
-def _as_it_is(line: bytes) -> bytes:
+def _as_it_is(line: bytes, _message: object = None) -> bytes:
     return line
 
 
@@ -50,10 +49,10 @@ class AgentChild:
         connection: AgentConnection,
         role: str,
         streams: ChildStreams,
-        told: _Lines = _as_it_is,
-        says: _Lines = _as_it_is,
+        told: Callable[[bytes], bytes] = _as_it_is,
+        says: Callable[[bytes, Any], bytes] = _as_it_is,
     ) -> None:
-        """`told` changes each line that it is told, and `says` each that it says."""
+        """`told` changes each line that it is told, and `says` each that it says, given with its JSON."""
         self._connection, self._told, self._says = connection, told, says
         found = connection.call("spawn", role, [])
         self._id, self.pid = found["id"], int(found["pid"])
@@ -97,9 +96,9 @@ class AgentChild:
             if len(pending) > _LINE_BYTES_MAX:
                 raise AgentError("a process of the agent prints a line without end", "see who answers there")
             for line in lines:
-                _require_json(line)
+                message = _message_of(line)
                 with suppress(OSError):  # nobody listens any more
-                    _write_all(self._output, self._says(line + b"\n"))
+                    _write_all(self._output, self._says(line + b"\n", message))
         with suppress(OSError):
             _write_all(self._output, pending)
 
@@ -143,14 +142,18 @@ class AgentChild:
             self._connection.call("release", self._id)
 
 
-def _require_json(line: bytes) -> None:
-    """Raises AgentError for what those who read the words of our own processes would not survive."""
-    if line.startswith(b"{"):
-        try:
-            parse_json(line)
-        except ValueError as error:
-            words = f"a process of the agent answers with no message: {error}"
-            raise AgentError(words, "see who answers there") from None
+def _message_of(line: bytes) -> Any:
+    """A line's JSON; None for one that is not meant to be any.
+
+    Raises AgentError for what those who read the words of our own processes would not survive.
+    """
+    if not line.startswith(b"{"):
+        return None
+    try:
+        return parse_json(line)
+    except ValueError as error:
+        words = f"a process of the agent answers with no message: {error}"
+        raise AgentError(words, "see who answers there") from None
 
 
 def _write_all(descriptor: int, data: bytes) -> None:
@@ -216,7 +219,7 @@ class Carrier:
         if message.get("start_ns") is not None:
             message["start_ns"] = self._start_there(message["start_ns"])
         if message.get("command") == "trial":
-            self._trial = parse_json(line)
+            self._trial = dict(message)
             message["record"] = self._place(message["record"])
         if isinstance(message.get("job"), dict):
             message["job"] = self._job(message["job"])
@@ -248,12 +251,9 @@ class Carrier:
                 self._connection.call("write_file", there, piece, True)
         self._sent[there] = found.st_size, found.st_mtime_ns
 
-    def says(self, line: bytes) -> bytes:
+    def says(self, line: bytes, message: dict[str, Any] | None) -> bytes:
         """An answer, once the files that belong to it are here."""
-        if self._trial is None or not line.startswith(b"{"):
-            return line
-        message = parse_json(line)
-        if message.get("event") not in ("done", "failed"):
+        if self._trial is None or message is None or message.get("event") not in ("done", "failed"):
             return line
         trial, self._trial = self._trial, None
         try:
