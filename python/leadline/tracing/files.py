@@ -65,7 +65,8 @@ _COUNTED = (
     f" avg(moved_bytes) FILTER (WHERE {_SMALL_FILE}) AS small_file_bytes,"
     f" avg(io_s) FILTER (WHERE {_SMALL_FILE}) AS small_file_s,"
     # Where empty reads are not counted, small ones stand for them, unless all reads of the file are small.
-    " coalesce(sum(coalesce(empty_reads, iif(SIZE_READ_0_100 < READS, least(SIZE_READ_0_100, OPENS), 0)))"
+    " coalesce(sum(coalesce(empty_reads, iif(SIZE_READ_0_100 < READS,"
+    " min(SIZE_READ_0_100, coalesce(OPENS, SIZE_READ_0_100)), 0)))"
     f" FILTER (WHERE belongs = '{USER}'), 0) AS end_reads,"
     " iif(coalesce(min(empty_reads IS NOT NULL), 0), 'nothing', 'at most 100 B') AS end_reads_brought,"
     f" count(*) FILTER (WHERE {_LIBRARY}) AS library_files,"
@@ -73,16 +74,25 @@ _COUNTED = (
     " FROM files"
 )
 
+
+def _beyond(count: str, part: str) -> str:
+    """How many are not in the part, never below 0, and 0 where it is not known.
+
+    By SQLite's own `max`, which is no call of Python for each of a hundred thousand rows.
+    """
+    return f"max(coalesce({count} - {part}, 0), 0)"
+
+
 # Names that rules may use besides the counters, each an SQL expression over their sums.
 DERIVED: Mapping[str, str] = {
     "small_reads": " + ".join(f"SIZE_READ_{name}" for name in _SMALL_BINS),
     "small_writes": " + ".join(f"SIZE_WRITE_{name}" for name in _SMALL_BINS),
     "mean_read_bytes": "BYTES_READ / nullif(READS, 0)",
     "mean_write_bytes": "BYTES_WRITTEN / nullif(WRITES, 0)",
-    "random_reads": "greatest(READS - SEQ_READS, 0)",
-    "random_writes": "greatest(WRITES - SEQ_WRITES, 0)",
-    "skipping_reads": "greatest(READS - CONSEC_READS, 0)",
-    "skipping_writes": "greatest(WRITES - CONSEC_WRITES, 0)",
+    "random_reads": _beyond("READS", "SEQ_READS"),
+    "random_writes": _beyond("WRITES", "SEQ_WRITES"),
+    "skipping_reads": _beyond("READS", "CONSEC_READS"),
+    "skipping_writes": _beyond("WRITES", "CONSEC_WRITES"),
     "accesses": "coalesce(READS, 0) + coalesce(WRITES, 0)",
     "moved_bytes": "coalesce(BYTES_READ, 0) + coalesce(BYTES_WRITTEN, 0)",
     "syncs": "coalesce(FSYNCS, 0) + coalesce(FDSYNCS, 0)",
@@ -212,7 +222,9 @@ def _files_query(belongs: str, *, added: bool, timed: bool) -> str:
         parts.append((f"{how}({name}) AS {name}" if added else name) if known else f"NULL AS {name}")
     derived = ", ".join(f"{text} AS {name}" for name, text in DERIVED.items())
     # A record that all ranks share stands for each of them, and never for one more.
-    processes = "greatest(count(DISTINCT copy || ' ' || life), max(ranks))" if added else "coalesce(ranks, 1)"
+    processes = (
+        "max(count(DISTINCT copy || ' ' || life), coalesce(max(ranks), 0))" if added else "coalesce(ranks, 1)"
+    )
     inner = (
         f"SELECT module, path, {processes} AS processes, "  # noqa: S608 - our own names
         f"{', '.join(parts)}"

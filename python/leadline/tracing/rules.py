@@ -156,7 +156,7 @@ def _apply(connection: sqlite3.Connection, rule: Rule, run: _Run) -> TraceFindin
     costed = rule.filled(
         f"SELECT *, "  # noqa: S608 - the package's own table
         f"CASE WHEN cost_given IS NULL OR cost_limit IS NULL THEN NULL"
-        f" ELSE greatest(0, least(cost_given, cost_limit)) END AS cost_s"
+        f" ELSE max(0, min(cost_given, cost_limit)) END AS cost_s"
         f" FROM (SELECT *, ({rule.cost}) AS cost_given, ({rule.at_most}) AS cost_limit"
         f" FROM {rule.of} WHERE {rule.seen})"
     )
